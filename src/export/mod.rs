@@ -1,0 +1,3 @@
+//! Steps as files: one writer a format, all from the same plain data.
+
+pub mod doc;

@@ -1,0 +1,1 @@
+//! Evaluating primitives on slices; the accumulation contract.

@@ -1,0 +1,15 @@
+//! tui-transformer: a debugger for Transformers.
+//!
+//! A run is a program (data) plus the value of each of its nodes; everything else is a view of that.
+//!
+//! ```text
+//! main → cli → tui → app → {debug, export, explain, walkthrough, scenario}
+//! scenario → model → program → tensor        trace → {program, kernels, tensor}
+//! walkthrough, explain, debug, export → trace          text: used by all, uses nothing
+//! ```
+
+pub mod export;
+pub mod kernels;
+pub mod model;
+pub mod tensor;
+pub mod text;

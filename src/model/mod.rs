@@ -1,0 +1,3 @@
+//! Configuration → program: parameters by path, blocks as composites.
+
+pub mod config;

@@ -1,0 +1,9 @@
+//! Tensors: shapes with named axes, contiguous row-major storage, 2-D windows, statistics.
+
+mod real;
+mod shape;
+mod store;
+
+pub use real::{Precision, Real};
+pub use shape::{Axis, MAX_RANK, Shape};
+pub use store::{DType, Elem, Pool, Tensor, Value};

@@ -1,0 +1,184 @@
+//! One catalogue of all text a person reads, in English and Chinese.
+//!
+//! Messages live in `assets/i18n/*.ron`: each file maps a dotted key to `(en: "…", zh: "…")`, so that a
+//! translation cannot be forgotten (a missing field does not parse). `{name}` is a placeholder.
+//! Each area of the program has its own file; they are joined at first use.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::OnceLock;
+
+use serde::Deserialize;
+
+/// A language a person reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Lang {
+    /// English.
+    #[default]
+    En,
+    /// Simplified Chinese.
+    Zh,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    en: String,
+    zh: String,
+}
+
+/// The source files of the catalogue, joined at compile time. A file may hold any keys; no key may stand twice.
+const FILES: &[(&str, &str)] = &[
+    ("core.ron", include_str!("../../assets/i18n/core.ron")),
+    (
+        "scenario.ron",
+        include_str!("../../assets/i18n/scenario.ron"),
+    ),
+    ("export.ron", include_str!("../../assets/i18n/export.ron")),
+    ("tui.ron", include_str!("../../assets/i18n/tui.ron")),
+    ("debug.ron", include_str!("../../assets/i18n/debug.ron")),
+    ("cli.ron", include_str!("../../assets/i18n/cli.ron")),
+];
+
+fn catalogue() -> &'static HashMap<String, Entry> {
+    static CATALOGUE: OnceLock<HashMap<String, Entry>> = OnceLock::new();
+    CATALOGUE.get_or_init(|| {
+        let mut all = HashMap::new();
+        for (name, source) in FILES {
+            let map: HashMap<String, Entry> =
+                ron::from_str(source).unwrap_or_else(|e| panic!("assets/i18n/{name}: {e}"));
+            for (key, entry) in map {
+                assert!(
+                    all.insert(key.clone(), entry).is_none(),
+                    "assets/i18n/{name}: `{key}` stands twice"
+                );
+            }
+        }
+        all
+    })
+}
+
+/// The text of `key` in `lang`. An unknown key is a bug that the tests catch; it shows as the key itself.
+pub fn tr(lang: Lang, key: &str) -> &'static str {
+    static MISSING: OnceLock<std::sync::Mutex<HashMap<String, &'static str>>> = OnceLock::new();
+    match catalogue().get(key) {
+        Some(e) => match lang {
+            Lang::En => &e.en,
+            Lang::Zh => &e.zh,
+        },
+        None => {
+            debug_assert!(false, "no message `{key}` in assets/i18n");
+            let mut seen = MISSING
+                .get_or_init(Default::default)
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            seen.entry(key.to_owned())
+                .or_insert_with(|| Box::leak(key.to_owned().into_boxed_str()))
+        }
+    }
+}
+
+/// Whether the catalogue has `key`.
+pub fn has(key: &str) -> bool {
+    catalogue().contains_key(key)
+}
+
+/// All keys, sorted.
+pub fn keys() -> Vec<&'static str> {
+    let mut keys: Vec<_> = catalogue().keys().map(String::as_str).collect();
+    keys.sort_unstable();
+    keys
+}
+
+/// A message not yet rendered: a catalogue key and the values of its placeholders.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Msg {
+    /// Catalogue key.
+    pub key: &'static str,
+    /// Placeholder values, by name.
+    pub args: Vec<(&'static str, String)>,
+}
+
+impl Msg {
+    /// A message without placeholders.
+    pub fn new(key: &'static str) -> Self {
+        Self {
+            key,
+            args: Vec::new(),
+        }
+    }
+
+    /// Adds the value of placeholder `{name}`.
+    #[must_use]
+    pub fn arg(mut self, name: &'static str, value: impl fmt::Display) -> Self {
+        self.args.push((name, value.to_string()));
+        self
+    }
+
+    /// The text in `lang`, placeholders filled in.
+    pub fn render(&self, lang: Lang) -> String {
+        let template = tr(lang, self.key);
+        let mut out = String::with_capacity(template.len() + 16);
+        let mut rest = template;
+        while let Some(open) = rest.find('{') {
+            out.push_str(&rest[..open]);
+            let tail = &rest[open + 1..];
+            let Some(close) = tail.find('}') else {
+                out.push_str(&rest[open..]);
+                return out;
+            };
+            let name = &tail[..close];
+            match self.args.iter().find(|(n, _)| *n == name) {
+                Some((_, value)) => out.push_str(value),
+                None => {
+                    out.push('{');
+                    out.push_str(name);
+                    out.push('}');
+                }
+            }
+            rest = &tail[close + 1..];
+        }
+        out.push_str(rest);
+        out
+    }
+}
+
+/// English, for logs and `std::error::Error`.
+impl fmt::Display for Msg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.render(Lang::En))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn placeholders(text: &str) -> Vec<&str> {
+        let mut names: Vec<_> = text
+            .split('{')
+            .skip(1)
+            .filter_map(|t| t.split_once('}').map(|(n, _)| n))
+            .collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    #[test]
+    fn both_languages_have_text_and_the_same_placeholders() {
+        for key in keys() {
+            let (en, zh) = (tr(Lang::En, key), tr(Lang::Zh, key));
+            assert!(
+                !en.trim().is_empty() && !zh.trim().is_empty(),
+                "{key} is empty in one language"
+            );
+            assert_eq!(
+                placeholders(en),
+                placeholders(zh),
+                "{key}: placeholders differ"
+            );
+        }
+    }
+}
