@@ -11,5 +11,6 @@
 pub mod export;
 pub mod kernels;
 pub mod model;
+pub mod program;
 pub mod tensor;
 pub mod text;

@@ -48,6 +48,8 @@ pub trait Real:
     const ONE: Self;
     /// −∞.
     const NEG_INFINITY: Self;
+    /// The most negative finite number.
+    const LOWEST: Self;
     /// Largest `x` for which `exp(x)` is safe to sum: beyond it, a softmax subtracts the row's maximum first.
     const EXP_SAFE: Self;
 
@@ -88,6 +90,7 @@ macro_rules! real {
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
             const NEG_INFINITY: Self = <$t>::NEG_INFINITY;
+            const LOWEST: Self = <$t>::MIN;
             const EXP_SAFE: Self = $safe;
             #[inline]
             fn from_f64(x: f64) -> Self {
