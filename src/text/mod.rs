@@ -3,5 +3,11 @@
 //! Lowest room of the house beside `tensor`: everything may use it, it uses nothing.
 
 pub mod catalogue;
+pub mod escape;
+pub mod number;
+pub mod width;
 
 pub use catalogue::{Lang, Msg, tr};
+pub use escape::{escape, escape_lines};
+pub use number::{NumberFormat, round_to};
+pub use width::{Align, Cells, width};
