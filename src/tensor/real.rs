@@ -61,6 +61,9 @@ pub trait Real:
     fn bits(self) -> u64;
     /// `self·a + b` rounded once.
     fn fma(self, a: Self, b: Self) -> Self;
+    /// As [`fma`](Real::fma), but one instruction where the enclosing function enables the feature for it, and a call
+    /// into the platform's C library elsewhere: only for kernels, which look before they use it.
+    fn mul_add(self, a: Self, b: Self) -> Self;
     /// eˣ.
     fn exp(self) -> Self;
     /// Natural logarithm.
@@ -107,6 +110,10 @@ macro_rules! real {
             #[inline]
             fn fma(self, a: Self, b: Self) -> Self {
                 $fma(self, a, b)
+            }
+            #[inline(always)]
+            fn mul_add(self, a: Self, b: Self) -> Self {
+                <$t>::mul_add(self, a, b)
             }
             #[inline]
             fn exp(self) -> Self {
