@@ -14,3 +14,4 @@ pub mod model;
 pub mod program;
 pub mod tensor;
 pub mod text;
+pub mod trace;

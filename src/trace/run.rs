@@ -1,0 +1,273 @@
+//! The interpreter: node after node, a sink looking on.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::{Bindings, Trace, evaluate};
+use crate::kernels;
+use crate::program::{Leaf, NodeId, Op, Program};
+use crate::tensor::{Pool, Real, Shape, Tensor, Value};
+use crate::text::number::round_to;
+
+/// What a sink wants after seeing a node.
+#[derive(Debug)]
+pub enum Flow<T: Real> {
+    /// Go on.
+    Go,
+    /// Go on with this value in place of the computed one (same shape and kind).
+    Replace(Value<T>),
+    /// Stop after this node.
+    Stop,
+}
+
+/// Sees every node's value as it is computed.
+pub trait Sink<T: Real> {
+    /// Called after each node, leaves included.
+    fn node(&mut self, program: &Program, id: NodeId, value: &Value<T>) -> Flow<T>;
+}
+
+/// Looks at nothing.
+impl<T: Real> Sink<T> for () {
+    fn node(&mut self, _: &Program, _: NodeId, _: &Value<T>) -> Flow<T> {
+        Flow::Go
+    }
+}
+
+impl<T: Real, F: FnMut(&Program, NodeId, &Value<T>) -> Flow<T>> Sink<T> for F {
+    fn node(&mut self, program: &Program, id: NodeId, value: &Value<T>) -> Flow<T> {
+        self(program, id, value)
+    }
+}
+
+/// *Round as you go*: every number that a person would write down is rounded to `digits` decimals before it is used.
+/// Numbers inside a written line (inline nodes) are not.
+#[derive(Clone, Copy, Debug)]
+pub struct RoundedSink {
+    /// Decimals.
+    pub digits: u8,
+}
+
+impl<T: Real> Sink<T> for RoundedSink {
+    fn node(&mut self, program: &Program, id: NodeId, value: &Value<T>) -> Flow<T> {
+        let node = program.node(id);
+        match value {
+            Value::Float(t) if !node.inline && !node.op.moves_only() => {
+                let rounded: Vec<T> = t
+                    .data()
+                    .iter()
+                    .map(|x| T::from_f64(round_to(x.to_f64(), self.digits)))
+                    .collect();
+                Flow::Replace(Value::Float(Tensor::new(*t.shape(), rounded)))
+            }
+            _ => Flow::Go,
+        }
+    }
+}
+
+/// Which values stay in memory. Parameters and inputs always do.
+#[derive(Clone, Debug, Default)]
+pub enum Keep {
+    /// All.
+    #[default]
+    All,
+    /// Those marked; the others go after their last reader and are recomputed on demand.
+    Only(Arc<[bool]>),
+}
+
+impl Keep {
+    /// Only the nodes for which `keep` holds.
+    pub fn only(program: &Program, keep: impl Fn(NodeId) -> bool) -> Self {
+        Keep::Only(program.nodes().map(|(id, _)| keep(id)).collect())
+    }
+}
+
+/// A run that cannot start: a parameter or input is missing, or has another shape.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RunError {
+    /// No value was given.
+    #[error("{path} has no value (its shape is {shape})")]
+    Unbound {
+        /// Path of the parameter or input.
+        path: String,
+        /// Its shape.
+        shape: Shape,
+    },
+    /// The value has another shape or kind.
+    #[error("{path} is {wanted}, the value given is {found}")]
+    Shape {
+        /// Path of the parameter or input.
+        path: String,
+        /// Shape in the program.
+        wanted: Shape,
+        /// Shape of the value.
+        found: Shape,
+    },
+    /// An id lies outside its table.
+    #[error("{path}: id {id} is outside the table of {rows} rows")]
+    Id {
+        /// Path of the gather.
+        path: String,
+        /// The id.
+        id: i64,
+        /// Rows of the table.
+        rows: usize,
+    },
+}
+
+/// Settings of a run.
+#[derive(Clone, Debug)]
+pub struct Settings<T: Real> {
+    /// Which values stay.
+    pub keep: Keep,
+    /// Whether to measure the time of each node.
+    pub timed: bool,
+    /// Memory to reuse.
+    pub pool: Arc<Pool<T>>,
+}
+
+impl<T: Real> Default for Settings<T> {
+    fn default() -> Self {
+        Self {
+            keep: Keep::All,
+            timed: true,
+            pool: Arc::default(),
+        }
+    }
+}
+
+/// Runs `program`, keeping every value.
+///
+/// # Errors
+/// Where a parameter or input is missing or misshapen, or an id lies outside its table.
+pub fn run<T: Real>(program: &Arc<Program>, bindings: &Bindings<T>) -> Result<Trace<T>, RunError> {
+    run_with(program, bindings, &Settings::default(), &mut ())
+}
+
+/// Runs `program`.
+///
+/// # Errors
+/// Where a parameter or input is missing or misshapen, or an id lies outside its table.
+pub fn run_with<T: Real>(
+    program: &Arc<Program>,
+    bindings: &Bindings<T>,
+    settings: &Settings<T>,
+    sink: &mut impl Sink<T>,
+) -> Result<Trace<T>, RunError> {
+    let n = program.len();
+    let mut trace = Trace {
+        program: Arc::clone(program),
+        values: vec![None; n],
+        nanos: vec![0; if settings.timed { n } else { 0 }],
+        replaced: Vec::new(),
+        contract: kernels::contract(),
+        stopped: None,
+        pool: Arc::clone(&settings.pool),
+    };
+    let mut left: Vec<u32> = match &settings.keep {
+        Keep::All => Vec::new(),
+        Keep::Only(_) => program
+            .nodes()
+            .map(|(id, _)| program.users(id).len() as u32)
+            .collect(),
+    };
+    for (id, node) in program.nodes() {
+        let start = settings.timed.then(Instant::now);
+        let bound = matches!(node.op, Op::Leaf(Leaf::Parameter | Leaf::Input(_)));
+        let mut value = if bound {
+            bound_value(program, id, bindings)?
+        } else {
+            check_ids(program, id, &trace.values)?;
+            let operand = |i: NodeId| {
+                trace.values[i.index()]
+                    .as_ref()
+                    .expect("operands come first")
+            };
+            evaluate(program, id, &operand, &settings.pool)
+        };
+        if let Some(start) = start {
+            trace.nanos[id.index()] = start.elapsed().as_nanos() as u64;
+        }
+        let stop = match sink.node(program, id, &value) {
+            Flow::Go => false,
+            Flow::Stop => true,
+            Flow::Replace(other) => {
+                debug_assert!(other.shape().same_dims(&node.shape));
+                value = other.reshaped(node.shape);
+                trace.replaced.push(id);
+                false
+            }
+        };
+        trace.values[id.index()] = Some(value);
+        if let Keep::Only(keep) = &settings.keep {
+            for (i, &input) in node.inputs.iter().enumerate() {
+                if node.inputs[..i].contains(&input) {
+                    continue;
+                }
+                left[input.index()] -= 1;
+                let leaf = matches!(program.node(input).op, Op::Leaf(_));
+                if left[input.index()] == 0 && !keep[input.index()] && !leaf {
+                    trace.values[input.index()] = None;
+                }
+            }
+            if program.users(id).is_empty() && !keep[id.index()] && !matches!(node.op, Op::Leaf(_))
+            {
+                trace.values[id.index()] = None;
+            }
+        }
+        if stop {
+            trace.stopped = Some(id);
+            break;
+        }
+    }
+    Ok(trace)
+}
+
+fn bound_value<T: Real>(
+    program: &Program,
+    id: NodeId,
+    bindings: &Bindings<T>,
+) -> Result<Value<T>, RunError> {
+    let node = program.node(id);
+    let Some(value) = bindings.get(&node.path) else {
+        return Err(RunError::Unbound {
+            path: node.path.to_string(),
+            shape: node.shape,
+        });
+    };
+    if !value.shape().same_dims(&node.shape) || value.dtype() != node.dtype {
+        return Err(RunError::Shape {
+            path: node.path.to_string(),
+            wanted: node.shape,
+            found: *value.shape(),
+        });
+    }
+    Ok(value.reshaped(node.shape))
+}
+
+fn check_ids<T: Real>(
+    program: &Program,
+    id: NodeId,
+    values: &[Option<Value<T>>],
+) -> Result<(), RunError> {
+    use crate::program::Pick;
+    let node = program.node(id);
+    let (Op::Gather(pick) | Op::ScatterAdd(pick)) = &node.op else {
+        return Ok(());
+    };
+    let table = program.node(node.inputs[0]).shape;
+    let rows = match pick {
+        Pick::Rows => table.dims()[0],
+        Pick::Along => table.dims()[table.rank() - 1],
+    };
+    let Some(Value::Int(ids)) = &values[node.inputs[1].index()] else {
+        return Ok(());
+    };
+    match ids.data().iter().find(|&&i| i < 0 || i as usize >= rows) {
+        Some(&bad) => Err(RunError::Id {
+            path: node.path.to_string(),
+            id: bad,
+            rows,
+        }),
+        None => Ok(()),
+    }
+}
