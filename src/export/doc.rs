@@ -1,5 +1,10 @@
 //! What is exported: plain data, the same for every format.
 
+use std::io;
+
+use crate::text::NumberFormat;
+use crate::text::number::{exact, exact_f32};
+
 /// One step, ready to be written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepDoc {
@@ -74,4 +79,145 @@ pub struct DerivationDoc {
     pub text: String,
     /// Its value, at full precision.
     pub value: f64,
+}
+
+/// One cell of a tensor.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Cell {
+    /// Computed in f64.
+    F64(f64),
+    /// Computed in f32.
+    F32(f32),
+    /// An integer.
+    Int(i64),
+    /// Masked or not.
+    Bool(bool),
+}
+
+/// Scores below this were hidden by a mask: a table for people shows them as −∞.
+const MASKED_BELOW: f64 = -1e8;
+
+impl StepDoc {
+    /// Its number as text: `40`, or `40.1` for a sub-step.
+    pub fn number(&self) -> String {
+        let parts: Vec<String> = self.step.iter().map(u32::to_string).collect();
+        parts.join(".")
+    }
+
+    /// Checks what every writer relies on: each tensor has as many values as its shape says.
+    ///
+    /// # Errors
+    /// `InvalidInput`, naming the tensor.
+    pub(super) fn check(&self) -> io::Result<()> {
+        for tensor in &self.tensors {
+            let cells = tensor
+                .shape
+                .iter()
+                .try_fold(1_usize, |n, &d| n.checked_mul(d));
+            if cells != Some(tensor.values.len()) {
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidInput,
+                    format!(
+                        "step {}: {} has shape {:?} and {} values",
+                        self.number(),
+                        tensor.path,
+                        tensor.shape,
+                        tensor.values.len()
+                    ),
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl TensorDoc {
+    /// Path and slice: `encoder.0.self_attn.scores[head=0]`.
+    pub fn place(&self) -> String {
+        if self.slice.is_empty() {
+            self.path.clone()
+        } else {
+            format!("{}[{}]", self.path, self.slice)
+        }
+    }
+
+    /// Lengths and names of the axes: `query 4 × key 4`; empty for a scalar.
+    pub fn shape_text(&self) -> String {
+        let axes: Vec<String> = self
+            .shape
+            .iter()
+            .enumerate()
+            .map(|(i, n)| match self.axes.get(i) {
+                Some(&name) if name != "dim" && !name.is_empty() => format!("{name} {n}"),
+                _ => n.to_string(),
+            })
+            .collect();
+        axes.join(" × ")
+    }
+
+    /// Whether `x` is a score that a mask hid.
+    pub fn hides(&self, x: f64) -> bool {
+        self.masked && x < MASKED_BELOW
+    }
+
+    /// A cell as a person reads it. `flat` is its row-major position.
+    pub fn shown(&self, flat: usize, number: NumberFormat) -> String {
+        match self.values.get(flat) {
+            Some(cell) if self.hides(cell.to_f64()) => number.format(f64::NEG_INFINITY),
+            Some(Cell::F64(x)) => number.format(x),
+            Some(Cell::F32(x)) => number.format_f32(x),
+            Some(Cell::Int(i)) => i.to_string(),
+            Some(Cell::Bool(b)) => u8::from(b).to_string(),
+            None => String::new(),
+        }
+    }
+}
+
+impl CellValues {
+    /// Number of cells.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::F64(v) => v.len(),
+            Self::F32(v) => v.len(),
+            Self::Int(v) => v.len(),
+            Self::Bool(v) => v.len(),
+        }
+    }
+
+    /// Whether there are no cells.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The cell at row-major position `flat`.
+    pub fn get(&self, flat: usize) -> Option<Cell> {
+        match self {
+            Self::F64(v) => v.get(flat).copied().map(Cell::F64),
+            Self::F32(v) => v.get(flat).copied().map(Cell::F32),
+            Self::Int(v) => v.get(flat).copied().map(Cell::Int),
+            Self::Bool(v) => v.get(flat).copied().map(Cell::Bool),
+        }
+    }
+}
+
+impl Cell {
+    /// The value as a number; a mask is 1 or 0.
+    pub fn to_f64(self) -> f64 {
+        match self {
+            Self::F64(x) => x,
+            Self::F32(x) => f64::from(x),
+            Self::Int(i) => i as f64,
+            Self::Bool(b) => f64::from(u8::from(b)),
+        }
+    }
+
+    /// For a program, at full precision: shortest that reads back, `nan`, `inf`, `-inf`, `true`, `false`.
+    pub fn exact(self) -> String {
+        match self {
+            Self::F64(x) => exact(x),
+            Self::F32(x) => exact_f32(x),
+            Self::Int(i) => i.to_string(),
+            Self::Bool(b) => b.to_string(),
+        }
+    }
 }

@@ -1,3 +1,230 @@
-//! Steps as files: one writer a format, all from the same plain data.
+//! Steps as files: one writer a format, all from the same plain data ([`doc::StepDoc`]).
+//!
+//! Formats for people (text, Markdown, LaTeX, HTML) round numbers and leave out the middle of large tensors;
+//! formats for programs (JSON, CSV, TSV) hold every cell at full precision. Text from outside (tokens, titles)
+//! is escaped for its format and never reaches a terminal as it is.
+//!
+//! A [`Writer`] takes one step at a time, so that an export never holds more than one in memory.
 
+mod delimited;
 pub mod doc;
+pub mod file;
+mod html;
+mod json;
+mod latex;
+mod markdown;
+mod table;
+mod text;
+
+#[cfg(test)]
+mod tests;
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use crate::text::{Cells, Lang, Msg, NumberFormat};
+use doc::StepDoc;
+
+/// A file format.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// Aligned tables for a terminal.
+    #[default]
+    Text,
+    /// Markdown (GitHub's tables).
+    Markdown,
+    /// Comma-separated, one row a cell.
+    Csv,
+    /// Tab-separated, one row a cell.
+    Tsv,
+    /// One object a step.
+    Json,
+    /// A LaTeX document.
+    Latex,
+    /// A standalone page.
+    Html,
+}
+
+impl Format {
+    /// All, in the order of the documentation.
+    pub const ALL: [Format; 7] = [
+        Format::Text,
+        Format::Markdown,
+        Format::Csv,
+        Format::Tsv,
+        Format::Json,
+        Format::Latex,
+        Format::Html,
+    ];
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Text => "text",
+            Format::Markdown => "md",
+            Format::Csv => "csv",
+            Format::Tsv => "tsv",
+            Format::Json => "json",
+            Format::Latex => "latex",
+            Format::Html => "html",
+        }
+    }
+
+    /// The usual ending of its files, without the dot.
+    pub fn extension(self) -> &'static str {
+        match self {
+            Format::Text => "txt",
+            Format::Latex => "tex",
+            other => other.name(),
+        }
+    }
+
+    /// The format called `name` (`md` or `markdown`, `latex` or `tex`, …).
+    ///
+    /// # Errors
+    /// A message that lists the formats.
+    pub fn parse(name: &str) -> Result<Self, Msg> {
+        let lower = name.trim().to_ascii_lowercase();
+        let wanted = match lower.as_str() {
+            "markdown" => "md",
+            "tex" => "latex",
+            "txt" => "text",
+            "htm" => "html",
+            other => other,
+        };
+        Self::ALL
+            .into_iter()
+            .find(|f| f.name() == wanted)
+            .ok_or_else(|| {
+                Msg::new("export.format.unknown")
+                    .arg("text", crate::text::escape(name))
+                    .arg("known", Self::ALL.map(Self::name).join(", "))
+            })
+    }
+
+    /// The format that the ending of `path` means, if it means one.
+    pub fn of_path(path: &Path) -> Option<Self> {
+        path.extension()
+            .and_then(|e| e.to_str())
+            .and_then(|e| Self::parse(e).ok())
+    }
+}
+
+/// How to write.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Language of headings.
+    pub lang: Lang,
+    /// Numbers in the formats for people.
+    pub number: NumberFormat,
+    /// How the terminal counts cells (text only).
+    pub cells: Cells,
+    /// JSON: an array of steps, also of one; otherwise an object a step.
+    pub array: bool,
+    /// Whether derivations are written.
+    pub derivations: bool,
+    /// Formats for people: most rows of a table.
+    pub max_rows: usize,
+    /// Formats for people: most columns of a table.
+    pub max_columns: usize,
+    /// Formats for people: most tables of a tensor of more than two axes.
+    pub max_blocks: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            lang: Lang::default(),
+            number: NumberFormat::default(),
+            cells: Cells::NARROW,
+            array: false,
+            derivations: true,
+            max_rows: 40,
+            max_columns: 20,
+            max_blocks: 16,
+        }
+    }
+}
+
+/// Writes steps one after another.
+pub struct Writer<'o, W: Write> {
+    format: Format,
+    options: &'o Options,
+    out: W,
+    steps: usize,
+}
+
+impl<'o, W: Write> Writer<'o, W> {
+    /// Begins a document.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn begin(format: Format, options: &'o Options, mut out: W) -> io::Result<Self> {
+        match format {
+            Format::Text | Format::Markdown => {}
+            Format::Csv => delimited::begin(&mut out, b',')?,
+            Format::Tsv => delimited::begin(&mut out, b'\t')?,
+            Format::Json => json::begin(&mut out, options)?,
+            Format::Latex => latex::begin(&mut out)?,
+            Format::Html => html::begin(&mut out, options)?,
+        }
+        Ok(Self {
+            format,
+            options,
+            out,
+            steps: 0,
+        })
+    }
+
+    /// Writes the next step.
+    ///
+    /// # Errors
+    /// Those of `out`; `InvalidInput` for a tensor whose values do not fill its shape.
+    pub fn step(&mut self, doc: &StepDoc) -> io::Result<()> {
+        doc.check()?;
+        let first = self.steps == 0;
+        self.steps += 1;
+        let out = &mut self.out;
+        match self.format {
+            Format::Text => text::step(out, self.options, doc, first),
+            Format::Markdown => markdown::step(out, self.options, doc, first),
+            Format::Csv => delimited::step(out, self.options, doc, b','),
+            Format::Tsv => delimited::step(out, self.options, doc, b'\t'),
+            Format::Json => json::step(out, self.options, doc, first),
+            Format::Latex => latex::step(out, self.options, doc),
+            Format::Html => html::step(out, self.options, doc),
+        }
+    }
+
+    /// Ends the document and gives the sink back, flushed.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn end(mut self) -> io::Result<W> {
+        match self.format {
+            Format::Text | Format::Markdown | Format::Csv | Format::Tsv => {}
+            Format::Json => json::end(&mut self.out, self.options, self.steps == 0)?,
+            Format::Latex => latex::end(&mut self.out)?,
+            Format::Html => html::end(&mut self.out)?,
+        }
+        self.out.flush()?;
+        Ok(self.out)
+    }
+}
+
+/// Writes `steps` as one document.
+///
+/// # Errors
+/// Those of `out`; `InvalidInput` for a tensor whose values do not fill its shape.
+pub fn write(
+    format: Format,
+    steps: &[StepDoc],
+    options: &Options,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut writer = Writer::begin(format, options, out)?;
+    for step in steps {
+        writer.step(step)?;
+    }
+    writer.end().map(drop)
+}

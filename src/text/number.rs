@@ -250,7 +250,7 @@ mod tests {
         fn rounding_is_that_of_the_printed_number(x in -1e6_f64..1e6, digits in 0_u8..=17) {
             let printed = format!("{x:.*}", usize::from(digits)).parse::<f64>().unwrap();
             prop_assert!((round_to(x, digits) - printed).abs() <= 0.0);
-            prop_assert_eq!(round_to(printed, digits), printed);
+            prop_assert!((round_to(printed, digits) - printed).abs() <= 0.0);
         }
     }
 }

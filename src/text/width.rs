@@ -164,7 +164,7 @@ impl Cells {
                 let was_space = previous.is_some_and(is_space);
                 if was_space && !space {
                     last_break = Some((text[..at].trim_end().len().max(start), at));
-                } else if previous.is_some_and(|p| self.breaks_between(p, grapheme)) {
+                } else if previous.is_some_and(|p| breaks_between(p, grapheme)) {
                     last_break = Some((at, at));
                 }
             }
@@ -188,16 +188,17 @@ impl Cells {
             },
         );
     }
+}
 
-    fn breaks_between(self, before: &str, after: &str) -> bool {
-        // Wide in the East Asian sense, whatever the terminal does with ambiguous characters.
-        let wide = |g: &str| g.width() > 1;
-        !is_space(before)
-            && !is_space(after)
-            && (wide(before) || wide(after))
-            && !NEVER_FIRST.contains(after)
-            && !NEVER_LAST.contains(before)
-    }
+/// Whether a line may end between two graphemes without a space.
+fn breaks_between(before: &str, after: &str) -> bool {
+    // Wide in the East Asian sense, whatever the terminal does with ambiguous characters.
+    let wide = |g: &str| g.width() > 1;
+    !is_space(before)
+        && !is_space(after)
+        && (wide(before) || wide(after))
+        && !NEVER_FIRST.contains(after)
+        && !NEVER_LAST.contains(before)
 }
 
 fn is_space(grapheme: &str) -> bool {

@@ -1,0 +1,125 @@
+//! A tensor as 2-D tables for people: outer axes become labelled blocks, the middle of long axes is left out.
+
+use super::Options;
+use super::doc::TensorDoc;
+use crate::text::escape;
+
+/// One table of a tensor.
+pub(super) struct Table<'t> {
+    tensor: &'t TensorDoc,
+    /// Which block of the outer axes: `head=0`; empty for a tensor of at most two axes.
+    pub label: String,
+    /// Rows shown; `None` stands for those left out.
+    pub rows: Vec<Option<usize>>,
+    /// Columns shown; `None` stands for those left out.
+    pub columns: Vec<Option<usize>>,
+    /// Whether the table has an axis of rows (otherwise it is one row without a label).
+    pub has_rows: bool,
+    offset: usize,
+    width: usize,
+}
+
+/// The tables of a tensor, and how many more blocks there are.
+pub(super) struct Tables<'t> {
+    pub tables: Vec<Table<'t>>,
+    pub left_out: usize,
+}
+
+/// The tables of `tensor`. A scalar is one table of one cell; a tensor without cells has none.
+pub(super) fn tables<'t>(tensor: &'t TensorDoc, options: &Options) -> Tables<'t> {
+    let rank = tensor.shape.len();
+    let width = tensor.shape.last().copied().unwrap_or(1);
+    let height = if rank >= 2 { tensor.shape[rank - 2] } else { 1 };
+    if tensor.values.is_empty() {
+        return Tables {
+            tables: Vec::new(),
+            left_out: 0,
+        };
+    }
+    let outer = &tensor.shape[..rank.saturating_sub(2)];
+    let blocks: usize = outer.iter().product();
+    let shown = blocks.min(options.max_blocks.max(1));
+    let tables = (0..shown)
+        .map(|block| Table {
+            tensor,
+            label: block_label(tensor, outer, block),
+            rows: ends(height, options.max_rows),
+            columns: ends(width, options.max_columns),
+            has_rows: rank >= 2,
+            offset: block * height * width,
+            width,
+        })
+        .collect();
+    Tables {
+        tables,
+        left_out: blocks - shown,
+    }
+}
+
+fn block_label(tensor: &TensorDoc, outer: &[usize], block: usize) -> String {
+    let mut rest = block;
+    let mut parts: Vec<String> = outer
+        .iter()
+        .enumerate()
+        .rev()
+        .map(|(i, &n)| {
+            let at = rest % n;
+            rest /= n;
+            match tensor.axes.get(i) {
+                Some(&name) if name != "dim" && !name.is_empty() => format!("{name}={at}"),
+                _ => format!("dim{i}={at}"),
+            }
+        })
+        .collect();
+    parts.reverse();
+    parts.join(", ")
+}
+
+/// `0..n`, or its two ends around a `None` where it is longer than `max`.
+fn ends(n: usize, max: usize) -> Vec<Option<usize>> {
+    let max = max.max(2);
+    if n <= max {
+        return (0..n).map(Some).collect();
+    }
+    let head = max.div_ceil(2);
+    let tail = max - head;
+    (0..head)
+        .map(Some)
+        .chain([None])
+        .chain((n - tail..n).map(Some))
+        .collect()
+}
+
+impl Table<'_> {
+    /// The label of a row: its token, or its number; `…` for those left out. Escaped.
+    pub fn row_label(&self, row: Option<usize>) -> String {
+        label(&self.tensor.rows, row)
+    }
+
+    /// The label of a column, in the same way.
+    pub fn column_label(&self, column: Option<usize>) -> String {
+        label(&self.tensor.columns, column)
+    }
+
+    /// Row-major position of a cell in the tensor.
+    pub fn flat(&self, row: usize, column: usize) -> usize {
+        self.offset + row * self.width + column
+    }
+
+    /// A cell as a person reads it; `…` where it is left out.
+    pub fn cell(&self, row: Option<usize>, column: Option<usize>, options: &Options) -> String {
+        match (row, column) {
+            (Some(r), Some(c)) => self.tensor.shown(self.flat(r, c), options.number),
+            _ => "…".to_owned(),
+        }
+    }
+}
+
+fn label(labels: &[String], at: Option<usize>) -> String {
+    match at {
+        None => "…".to_owned(),
+        Some(i) => labels
+            .get(i)
+            .map_or_else(|| i.to_string(), |l| escape(l).into_owned()),
+    }
+}
