@@ -1,3 +1,10 @@
 //! Configuration → program: parameters by path, blocks as composites.
 
+mod blocks;
+pub mod build;
 pub mod config;
+pub mod masks;
+pub mod params;
+
+pub use blocks::Cache;
+pub use build::{Forward, ModelBuilder, Outputs, Sequences, forward};

@@ -1,0 +1,104 @@
+//! Masks: which keys a query may see, and for each hidden one, why.
+
+use super::params::ResolvedLayer;
+use crate::program::reason;
+use crate::tensor::{Axis, Shape};
+
+/// A mask of attention scores: `[query, key]`, or `[batch, 1, query, key]` where sequences differ.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MaskSpec {
+    /// Its shape.
+    pub shape: Shape,
+    /// Reasons, one a cell; 0 where visible. See [`reason`].
+    pub reasons: Vec<u8>,
+}
+
+/// Which keys a scenario's own mask lets be seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GivenMask {
+    /// Sequences.
+    pub batch: usize,
+    /// Rows a sequence: 1 (the same for every query) or the number of queries.
+    pub queries: usize,
+    /// Keys.
+    pub keys: usize,
+    /// `[batch, queries, keys]`, true where visible.
+    pub visible: Vec<bool>,
+}
+
+/// What hides keys from the queries of one attention.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Hidden<'a> {
+    /// Keys after the query are hidden.
+    pub causal: bool,
+    /// Keys with |query − key| ≥ window are hidden.
+    pub window: Option<usize>,
+    /// `[batch, key]`, false where the key is padding.
+    pub padding: Option<&'a [bool]>,
+    /// A mask that the scenario gives.
+    pub given: Option<&'a GivenMask>,
+}
+
+impl Hidden<'_> {
+    /// What hides keys in self-attention of `layer`.
+    pub fn of(layer: &ResolvedLayer) -> Self {
+        Self {
+            causal: layer.causal,
+            window: layer.attention.window,
+            padding: None,
+            given: None,
+        }
+    }
+
+    /// The mask for `queries` queries, the first at position `first`, over `keys` keys; `None` where nothing can
+    /// be hidden.
+    pub fn mask(
+        &self,
+        batch: usize,
+        queries: usize,
+        first: usize,
+        keys: usize,
+    ) -> Option<MaskSpec> {
+        if !self.causal && self.window.is_none() && self.padding.is_none() && self.given.is_none() {
+            return None;
+        }
+        let per_sequence = self.padding.is_some() || self.given.is_some();
+        let rows = if per_sequence { batch } else { 1 };
+        let mut reasons = Vec::with_capacity(rows * queries * keys);
+        for s in 0..rows {
+            for i in 0..queries {
+                let query = first + i;
+                for key in 0..keys {
+                    let mut why = 0;
+                    if self.causal && key > query {
+                        why |= reason::CAUSAL;
+                    }
+                    if self.window.is_some_and(|w| query.abs_diff(key) >= w) {
+                        why |= reason::WINDOW;
+                    }
+                    if self.padding.is_some_and(|p| !p[s * keys + key]) {
+                        why |= reason::PADDING;
+                    }
+                    if self.given.is_some_and(|g| {
+                        let (s, i) = (s.min(g.batch - 1), i.min(g.queries - 1));
+                        !g.visible[(s * g.queries + i) * g.keys + key]
+                    }) {
+                        why |= reason::GIVEN;
+                    }
+                    reasons.push(why);
+                }
+            }
+        }
+        let shape = if per_sequence {
+            Shape::named(&[
+                (Axis::Batch, batch),
+                (Axis::One, 1),
+                (Axis::Query, queries),
+                (Axis::Key, keys),
+            ])
+        } else {
+            Shape::named(&[(Axis::Query, queries), (Axis::Key, keys)])
+        };
+        Some(MaskSpec { shape, reasons })
+    }
+}

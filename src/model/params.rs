@@ -1,0 +1,457 @@
+//! Which parameters a model has: their paths, shapes and roles, in the order in which the model uses them.
+//!
+//! Nothing here allocates numbers: a [`ParamSpec`] is what a weight source must fill.
+
+use crate::tensor::{Axis, Shape};
+
+use super::config::{
+    AttentionConfig, FfnConfig, ModelConfig, NormConfig, NormKind, NormPosition, Positions,
+    StackConfig,
+};
+
+/// Sizes of the two vocabularies. A model with one side reads only that side's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct VocabSizes {
+    /// Words the encoder may read.
+    pub source: usize,
+    /// Words the decoder may read and write.
+    pub target: usize,
+}
+
+/// What a parameter is for; initialisers ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ParamRole {
+    /// A matrix `[out, in]`, y = x·Wᵀ.
+    Weight {
+        /// Its columns.
+        fan_in: usize,
+        /// Its rows.
+        fan_out: usize,
+    },
+    /// Added to a product; `fan_in` is that of the matrix it goes with.
+    Bias {
+        /// Columns of its matrix.
+        fan_in: usize,
+    },
+    /// Factor of a norm.
+    Gamma,
+    /// Offset of a norm.
+    Beta,
+    /// A token table `[vocab, d_model]`.
+    Embedding,
+    /// A learned position table `[position, d_model]`.
+    Position,
+    /// A token-type table `[type, d_model]`.
+    TokenType,
+}
+
+/// One parameter.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ParamSpec {
+    /// Its path, such as `encoder.0.self_attn.q.weight`.
+    pub path: String,
+    /// Its shape: `[out, in]` for matrices.
+    pub shape: Shape,
+    /// What it is for.
+    pub role: ParamRole,
+    /// Heads whose rows (`q`, `k`, `v`) stand one after the other in it; 1 where it is not split.
+    pub heads: usize,
+}
+
+/// One layer with every setting filled in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ResolvedLayer {
+    /// Query heads.
+    pub heads: usize,
+    /// Key/value heads.
+    pub kv_heads: usize,
+    /// Width of a query or key of one head.
+    pub d_k: usize,
+    /// Width of a value of one head.
+    pub d_v: usize,
+    /// Width inside the feed-forward network.
+    pub d_ff: usize,
+    /// Normalisation.
+    pub norm: NormConfig,
+    /// Attention.
+    pub attention: AttentionConfig,
+    /// Whether self-attention hides later positions.
+    pub causal: bool,
+    /// Feed-forward network.
+    pub ffn: FfnConfig,
+    /// Whether there is a feed-forward network.
+    pub has_ffn: bool,
+    /// Whether there is attention to the encoder.
+    pub cross: bool,
+}
+
+/// A model with every layer written out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Resolved {
+    /// Encoder layers; empty where there is no encoder.
+    pub encoder: Vec<ResolvedLayer>,
+    /// Decoder layers; empty where there is no decoder.
+    pub decoder: Vec<ResolvedLayer>,
+    /// Whether there is an encoder (it may have no layers).
+    pub has_encoder: bool,
+    /// Whether there is a decoder.
+    pub has_decoder: bool,
+    /// Whether a norm follows the last encoder layer.
+    pub encoder_final_norm: bool,
+    /// Whether a norm follows the last decoder layer.
+    pub decoder_final_norm: bool,
+}
+
+/// Fills in every layer's settings. Call [`super::validate::validate`] first: this expands `repeat`.
+pub fn resolve(config: &ModelConfig) -> Resolved {
+    let has_encoder = config.encoder.is_some();
+    let expand = |stack: &Option<StackConfig>, decoder: bool| {
+        let mut layers = Vec::new();
+        for group in stack.iter().flat_map(|s| &s.layers) {
+            let heads = group.heads.unwrap_or(config.heads);
+            let d_k = group
+                .d_k
+                .or(config.d_k)
+                .unwrap_or_else(|| config.d_model.checked_div(heads).unwrap_or(0));
+            let attention = group
+                .attention
+                .clone()
+                .unwrap_or_else(|| config.attention.clone());
+            let layer = ResolvedLayer {
+                heads,
+                kv_heads: group.kv_heads.or(config.kv_heads).unwrap_or(heads),
+                d_k,
+                d_v: group.d_v.or(config.d_v).unwrap_or(d_k),
+                d_ff: group.d_ff.unwrap_or(config.d_ff),
+                norm: group.norm.clone().unwrap_or_else(|| config.norm.clone()),
+                causal: attention.causal.unwrap_or(decoder),
+                attention,
+                ffn: group.ffn.clone().unwrap_or_else(|| config.ffn.clone()),
+                has_ffn: group.has_ffn,
+                cross: decoder && has_encoder && group.cross_attention.unwrap_or(true),
+            };
+            layers.extend(std::iter::repeat_n(layer, group.repeat));
+        }
+        layers
+    };
+    Resolved {
+        encoder: expand(&config.encoder, false),
+        decoder: expand(&config.decoder, true),
+        has_encoder,
+        has_decoder: config.decoder.is_some(),
+        encoder_final_norm: config.encoder.as_ref().is_some_and(|s| s.final_norm),
+        decoder_final_norm: config.decoder.as_ref().is_some_and(|s| s.final_norm),
+    }
+}
+
+/// Every parameter of a model, in the order in which the model uses them.
+pub fn parameters(config: &ModelConfig, vocab: VocabSizes) -> Vec<ParamSpec> {
+    let resolved = resolve(config);
+    let mut list = List {
+        specs: Vec::new(),
+        d_model: config.d_model,
+    };
+    list.embeddings(config, &resolved, vocab);
+    for (i, layer) in resolved.encoder.iter().enumerate() {
+        list.layer(&format!("encoder.{i}"), layer);
+    }
+    if resolved.encoder_final_norm {
+        list.norm("encoder.final_norm", &config.norm);
+    }
+    for (i, layer) in resolved.decoder.iter().enumerate() {
+        list.layer(&format!("decoder.{i}"), layer);
+    }
+    if resolved.decoder_final_norm {
+        list.norm("decoder.final_norm", &config.norm);
+    }
+    if !config.output.none {
+        let words = if resolved.has_decoder {
+            vocab.target
+        } else {
+            vocab.source
+        };
+        if !config.output.tied {
+            list.push(
+                "output.weight".into(),
+                Shape::named(&[(Axis::Vocab, words), (Axis::DModel, config.d_model)]),
+                ParamRole::Weight {
+                    fan_in: config.d_model,
+                    fan_out: words,
+                },
+                1,
+            );
+        }
+        if config.output.bias {
+            list.push(
+                "output.bias".into(),
+                Shape::named(&[(Axis::Vocab, words)]),
+                ParamRole::Bias {
+                    fan_in: config.d_model,
+                },
+                1,
+            );
+        }
+    }
+    list.specs
+}
+
+/// Path of the token table that `side` (`source` or `target`) reads.
+pub fn embedding_path(config: &ModelConfig, side: &str) -> String {
+    if config.embedding.shared {
+        "embed.weight".to_owned()
+    } else {
+        format!("embed.{side}.weight")
+    }
+}
+
+/// The side whose tokens carry types: the source, or the target of a model that is only a decoder.
+pub fn typed_side(config: &ModelConfig) -> &'static str {
+    if config.encoder.is_some() {
+        "source"
+    } else {
+        "target"
+    }
+}
+
+struct List {
+    specs: Vec<ParamSpec>,
+    d_model: usize,
+}
+
+impl List {
+    fn push(&mut self, path: String, shape: Shape, role: ParamRole, heads: usize) {
+        self.specs.push(ParamSpec {
+            path,
+            shape,
+            role,
+            heads,
+        });
+    }
+
+    fn embeddings(&mut self, config: &ModelConfig, resolved: &Resolved, vocab: VocabSizes) {
+        let d_model = config.d_model;
+        let table = |rows: usize| Shape::named(&[(Axis::Vocab, rows), (Axis::DModel, d_model)]);
+        if config.embedding.shared {
+            let words = if resolved.has_encoder {
+                vocab.source
+            } else {
+                vocab.target
+            };
+            self.push("embed.weight".into(), table(words), ParamRole::Embedding, 1);
+        }
+        for (side, present, words) in [
+            ("source", resolved.has_encoder, vocab.source),
+            ("target", resolved.has_decoder, vocab.target),
+        ] {
+            if !present {
+                continue;
+            }
+            if !config.embedding.shared {
+                self.push(
+                    format!("embed.{side}.weight"),
+                    table(words),
+                    ParamRole::Embedding,
+                    1,
+                );
+            }
+            if let Positions::Learned { max_len } = config.positions {
+                self.push(
+                    format!("embed.{side}.positions.weight"),
+                    Shape::named(&[(Axis::Token, max_len), (Axis::DModel, d_model)]),
+                    ParamRole::Position,
+                    1,
+                );
+            }
+            if config.embedding.token_types > 0 && side == typed_side(config) {
+                self.push(
+                    format!("embed.{side}.token_types.weight"),
+                    Shape::named(&[
+                        (Axis::Other, config.embedding.token_types),
+                        (Axis::DModel, d_model),
+                    ]),
+                    ParamRole::TokenType,
+                    1,
+                );
+            }
+            if config.embedding.norm {
+                self.norm(&format!("embed.{side}.norm"), &config.norm);
+            }
+        }
+    }
+
+    fn layer(&mut self, path: &str, layer: &ResolvedLayer) {
+        let mut n = 0;
+        for (name, present) in [("self_attn", true), ("cross_attn", layer.cross)] {
+            if present {
+                n += 1;
+                self.sublayer(path, n, &layer.norm, |list| {
+                    list.attention(&format!("{path}.{name}"), layer);
+                });
+            }
+        }
+        if layer.has_ffn {
+            self.sublayer(path, n + 1, &layer.norm, |list| {
+                list.ffn(&format!("{path}.ffn"), layer);
+            });
+        }
+    }
+
+    fn sublayer(
+        &mut self,
+        path: &str,
+        n: usize,
+        norm: &NormConfig,
+        inside: impl FnOnce(&mut Self),
+    ) {
+        let norm_path = format!("{path}.norm{n}");
+        match norm.position {
+            NormPosition::Pre => {
+                self.norm(&norm_path, norm);
+                inside(self);
+            }
+            NormPosition::Post => {
+                inside(self);
+                self.norm(&norm_path, norm);
+            }
+        }
+    }
+
+    fn norm(&mut self, path: &str, norm: &NormConfig) {
+        if !norm.affine || norm.kind == NormKind::None {
+            return;
+        }
+        let shape = Shape::named(&[(Axis::DModel, self.d_model)]);
+        self.push(format!("{path}.gamma"), shape, ParamRole::Gamma, 1);
+        if norm.kind == NormKind::LayerNorm {
+            self.push(format!("{path}.beta"), shape, ParamRole::Beta, 1);
+        }
+    }
+
+    fn linear(&mut self, path: &str, out: usize, width: usize, bias: bool, heads: usize) {
+        self.push(
+            format!("{path}.weight"),
+            Shape::named(&[(Axis::Out, out), (Axis::In, width)]),
+            ParamRole::Weight {
+                fan_in: width,
+                fan_out: out,
+            },
+            heads,
+        );
+        if bias {
+            self.push(
+                format!("{path}.bias"),
+                Shape::named(&[(Axis::Out, out)]),
+                ParamRole::Bias { fan_in: width },
+                heads,
+            );
+        }
+    }
+
+    fn attention(&mut self, path: &str, layer: &ResolvedLayer) {
+        let d = self.d_model;
+        let a = &layer.attention;
+        let (h, kv) = (layer.heads, layer.kv_heads);
+        self.linear(&format!("{path}.q"), h * layer.d_k, d, a.qkv_bias, h);
+        self.linear(&format!("{path}.k"), kv * layer.d_k, d, a.qkv_bias, kv);
+        self.linear(&format!("{path}.v"), kv * layer.d_v, d, a.qkv_bias, kv);
+        if a.out_projection {
+            self.linear(&format!("{path}.o"), d, h * layer.d_v, a.out_bias, 1);
+        }
+    }
+
+    fn ffn(&mut self, path: &str, layer: &ResolvedLayer) {
+        let (d, ff, f) = (self.d_model, layer.d_ff, &layer.ffn);
+        self.linear(&format!("{path}.w1"), ff, d, f.bias, 1);
+        if f.gated {
+            self.linear(&format!("{path}.v1"), ff, d, f.bias, 1);
+        }
+        self.linear(&format!("{path}.w2"), d, ff, f.bias, 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::config::LayerConfig;
+    use super::*;
+
+    fn config(text: &str) -> ModelConfig {
+        ron::Options::default()
+            .with_default_extension(ron::extensions::Extensions::IMPLICIT_SOME)
+            .from_str(text)
+            .expect("a model configuration")
+    }
+
+    fn paths(text: &str) -> Vec<String> {
+        let vocab = VocabSizes {
+            source: 24,
+            target: 24,
+        };
+        parameters(&config(text), vocab)
+            .into_iter()
+            .map(|p| p.path)
+            .collect()
+    }
+
+    #[test]
+    fn a_pre_norm_gated_decoder_lists_its_parameters_in_order_of_use() {
+        let paths = paths(
+            "(d_model: 32, heads: 4, kv_heads: 2, d_ff: 64, norm: (kind: RmsNorm, position: Pre),
+              ffn: (activation: Silu, gated: true), output: (tied: true),
+              decoder: (layers: [(repeat: 1)], final_norm: true))",
+        );
+        assert_eq!(
+            paths,
+            [
+                "embed.weight",
+                "decoder.0.norm1.gamma",
+                "decoder.0.self_attn.q.weight",
+                "decoder.0.self_attn.k.weight",
+                "decoder.0.self_attn.v.weight",
+                "decoder.0.self_attn.o.weight",
+                "decoder.0.norm2.gamma",
+                "decoder.0.ffn.w1.weight",
+                "decoder.0.ffn.v1.weight",
+                "decoder.0.ffn.w2.weight",
+                "decoder.final_norm.gamma",
+            ]
+        );
+    }
+
+    #[test]
+    fn widths_follow_heads_and_a_layer_may_differ() {
+        let mut config = config(
+            "(d_model: 68, heads: 4, d_k: 20, d_v: 12, d_ff: 272, encoder: (layers: [()]),
+              decoder: (layers: [(cross_attention: false), ()]))",
+        );
+        let shape = |config: &ModelConfig, path: &str| {
+            let vocab = VocabSizes {
+                source: 9,
+                target: 9,
+            };
+            parameters(config, vocab)
+                .into_iter()
+                .find(|p| p.path == path)
+                .map(|p| p.shape.dims().to_vec())
+        };
+        assert_eq!(
+            shape(&config, "encoder.0.self_attn.q.weight"),
+            Some(vec![80, 68])
+        );
+        assert_eq!(
+            shape(&config, "encoder.0.self_attn.o.weight"),
+            Some(vec![68, 48])
+        );
+        assert_eq!(shape(&config, "decoder.0.cross_attn.q.weight"), None);
+        assert!(shape(&config, "decoder.1.cross_attn.q.weight").is_some());
+        assert!(shape(&config, "decoder.0.norm3.gamma").is_none());
+        assert!(shape(&config, "decoder.1.norm3.gamma").is_some());
+        config.encoder.as_mut().expect("an encoder").layers = vec![LayerConfig {
+            kv_heads: Some(2),
+            ..LayerConfig::default()
+        }];
+        assert_eq!(
+            shape(&config, "encoder.0.self_attn.v.weight"),
+            Some(vec![24, 68])
+        );
+    }
+}

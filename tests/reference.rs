@@ -1,0 +1,205 @@
+//! Every activation of the reference variants (computed by PyTorch in float64), rebuilt from their weights.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rstest::rstest;
+use safetensors::SafeTensors;
+use serde_json::Value as Json;
+use tui_transformer::model::config::{
+    Activation, EmbeddingConfig, EpsAt, LayerConfig, ModelConfig, NormConfig, NormKind,
+    NormPosition, PairLayout, Positions, StackConfig,
+};
+use tui_transformer::model::params::VocabSizes;
+use tui_transformer::model::{Forward, Sequences, forward};
+use tui_transformer::tensor::{Shape, Tensor, Value};
+use tui_transformer::trace::{Bindings, run};
+
+/// The project's [`ModelConfig`] for a reference's configuration.
+fn model(c: &Json) -> ModelConfig {
+    let n = |k: &str| c[k].as_u64().map(|n| n as usize);
+    let yes = |k: &str| c[k].as_bool().unwrap_or(false);
+    let stack = |k: &str| {
+        let layers = n(k).unwrap_or(0);
+        let group = LayerConfig {
+            repeat: layers,
+            ..LayerConfig::default()
+        };
+        (layers > 0).then(|| StackConfig {
+            layers: vec![group],
+            final_norm: yes("final_norm"),
+        })
+    };
+    let mut config: ModelConfig = serde_json::from_value(serde_json::json!({
+        "d_model": c["d_model"], "heads": c["heads"], "d_k": c["d_k"], "d_v": c["d_v"], "d_ff": c["d_ff"],
+    }))
+    .expect("a configuration");
+    config.kv_heads = n("kv_heads");
+    config.embedding = EmbeddingConfig {
+        shared: false,
+        scale: yes("embedding_scale"),
+        ..EmbeddingConfig::default()
+    };
+    config.positions = match c["positions"].as_str() {
+        Some("sinusoidal") => Positions::Sinusoidal {
+            layout: PairLayout::Interleaved,
+            base: 10_000.0,
+        },
+        Some("learned") => Positions::Learned {
+            max_len: n("max_len").expect("a length"),
+        },
+        Some("rope") => Positions::Rotary {
+            layout: PairLayout::Halves,
+            base: c["rope_base"].as_f64().expect("a base"),
+            dim: None,
+        },
+        other => panic!("positions {other:?}"),
+    };
+    config.norm = NormConfig {
+        kind: if c["norm"] == "rms" {
+            NormKind::RmsNorm
+        } else {
+            NormKind::LayerNorm
+        },
+        position: if c["norm_position"] == "pre" {
+            NormPosition::Pre
+        } else {
+            NormPosition::Post
+        },
+        eps: c["norm_eps"].as_f64().expect("a number"),
+        eps_at: if c["norm"] == "layer_eps_outside" {
+            EpsAt::BesideSigma
+        } else {
+            EpsAt::InsideRoot
+        },
+        ..NormConfig::default()
+    };
+    config.attention.qkv_bias = yes("attention_bias");
+    config.attention.out_bias = yes("attention_bias");
+    config.attention.window = n("window");
+    config.ffn.activation = match c["activation"].as_str() {
+        Some("relu") => Activation::Relu,
+        Some("gelu") => Activation::Gelu,
+        Some("gelu_tanh") => Activation::GeluTanh,
+        Some("silu") => Activation::Silu,
+        other => panic!("activation {other:?}"),
+    };
+    config.ffn.gated = yes("gated");
+    config.ffn.bias = yes("ffn_bias");
+    config.output.tied = yes("tied_output");
+    config.encoder = stack("encoder_layers");
+    config.decoder = stack("decoder_layers");
+    config.output.none = config.decoder.is_none();
+    config
+}
+
+fn sequences(inputs: &Json, side: &str) -> Option<Sequences> {
+    let rows = inputs[format!("{side}_ids")].as_array()?;
+    let flat = |rows: &[Json]| -> Vec<Json> {
+        rows.iter()
+            .flat_map(|r| r.as_array().expect("a row").clone())
+            .collect()
+    };
+    let ids = flat(rows)
+        .iter()
+        .map(|i| i.as_i64().expect("an id"))
+        .collect();
+    let real = inputs[format!("{side}_mask")].as_array().map(|m| {
+        flat(m)
+            .iter()
+            .map(|b| b.as_bool().expect("a flag"))
+            .collect()
+    });
+    Some(Sequences {
+        ids,
+        batch: rows.len(),
+        real,
+        given: None,
+        types: None,
+    })
+}
+
+fn numbers(view: &safetensors::tensor::TensorView<'_>) -> Tensor<f64> {
+    let data: Vec<f64> = view
+        .data()
+        .chunks_exact(8)
+        .map(|b| f64::from_le_bytes(b.try_into().expect("8 bytes")))
+        .collect();
+    Tensor::new(Shape::new(view.shape()), data)
+}
+
+/// Largest difference relative to the largest value of the reference.
+fn distance(ours: &Value<f64>, theirs: &Tensor<f64>) -> f64 {
+    assert_eq!(
+        ours.shape().len(),
+        theirs.shape().len(),
+        "{} against {}",
+        ours.shape(),
+        theirs.shape()
+    );
+    let largest = theirs
+        .data()
+        .iter()
+        .fold(f64::MIN_POSITIVE, |m, x| m.max(x.abs()));
+    theirs
+        .data()
+        .iter()
+        .enumerate()
+        .map(|(i, x)| (ours.get(i) - x).abs())
+        .fold(0.0, f64::max)
+        / largest
+}
+
+#[rstest]
+fn every_activation_equals_the_reference(#[files("tests/data/reference/*.json")] case: PathBuf) {
+    check(&case);
+}
+
+fn check(case: &Path) {
+    let json: Json = serde_json::from_slice(&std::fs::read(case).expect("readable")).expect("JSON");
+    let bytes = std::fs::read(case.with_extension("safetensors")).expect("readable");
+    let tensors = SafeTensors::deserialize(&bytes).expect("safetensors");
+    let config = model(&json["config"]);
+    let words = json["config"]["vocab"].as_u64().expect("a size") as usize;
+    let (source, target) = (
+        sequences(&json["inputs"], "source"),
+        sequences(&json["inputs"], "target"),
+    );
+    let labels: Option<Vec<i64>> = json["inputs"]["labels"].as_array().map(|rows| {
+        rows.iter()
+            .flat_map(|r| r.as_array().expect("a row"))
+            .map(|l| l.as_i64().expect("a label"))
+            .collect()
+    });
+    let (program, _) = forward(&Forward {
+        config: &config,
+        vocab: VocabSizes {
+            source: words,
+            target: words,
+        },
+        source: source.as_ref(),
+        target: target.as_ref(),
+        labels: labels.as_deref(),
+        training: false,
+    })
+    .expect("builds");
+    let mut bindings: Bindings<f64> = HashMap::new();
+    let mut expected = Vec::new();
+    for (name, view) in tensors.iter() {
+        if let Some(path) = name.strip_prefix("weights.") {
+            bindings.insert(path.into(), Value::Float(numbers(&view)));
+        } else if let Some(path) = name.strip_prefix("activations.") {
+            expected.push((path.to_owned(), numbers(&view)));
+        }
+    }
+    let trace = run(&Arc::new(program), &bindings).expect("runs");
+    for (path, theirs) in &expected {
+        let ours = trace
+            .at(path)
+            .unwrap_or_else(|| panic!("{path} is not in the program"));
+        let far = distance(&ours, theirs);
+        assert!(far < 1e-12, "{path} differs by {far:e}");
+    }
+    assert!(expected.len() > 20, "only {} activations", expected.len());
+}
