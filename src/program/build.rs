@@ -366,7 +366,12 @@ impl Builder {
             .next()
             .unwrap_or("x")
             .to_owned();
-        let id = self.reshape(&format!("{name}.{local}_row"), x, Shape::named(&dims))?;
+        let row = if name.is_empty() {
+            format!("{local}_row")
+        } else {
+            format!("{name}.{local}_row")
+        };
+        let id = self.reshape(&row, x, Shape::named(&dims))?;
         Ok(self.inline(id))
     }
 

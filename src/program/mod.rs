@@ -4,6 +4,7 @@
 //! and the like from primitives inside named scopes; [`Program`] is what comes out. Nodes are in the order of
 //! evaluation: an operand always stands before the node that reads it.
 
+pub mod autodiff;
 mod build;
 pub mod composite;
 mod cost;
@@ -18,6 +19,7 @@ use smallvec::SmallVec;
 
 use crate::tensor::{DType, Shape};
 
+pub use autodiff::{Gradients, backward};
 pub use build::{BuildError, Builder};
 pub use cost::{Cost, cost};
 pub use op::{
