@@ -1,4 +1,5 @@
-//! Every activation of the reference variants (computed by PyTorch in float64), rebuilt from their weights.
+//! Every activation of the reference variants (computed by PyTorch in float64), rebuilt from their weights, and the
+//! gradient of the loss with respect to each.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -13,8 +14,10 @@ use tui_transformer::model::config::{
 };
 use tui_transformer::model::params::VocabSizes;
 use tui_transformer::model::{Forward, Sequences, forward};
-use tui_transformer::tensor::{Shape, Tensor, Value};
-use tui_transformer::trace::{Bindings, run};
+use tui_transformer::program::{Builder, backward};
+use tui_transformer::tensor::{Real, Shape, Tensor, Value};
+use tui_transformer::trace::derive::replay_node;
+use tui_transformer::trace::{Bindings, Trace, run};
 
 /// The project's [`ModelConfig`] for a reference's configuration.
 fn model(c: &Json) -> ModelConfig {
@@ -151,6 +154,10 @@ fn distance(ours: &Value<f64>, theirs: &Tensor<f64>) -> f64 {
         / largest
 }
 
+fn largest(v: &Value<f64>) -> f64 {
+    v.float().data().iter().fold(0.0, |m, x| m.max(x.abs()))
+}
+
 #[rstest]
 fn every_activation_equals_the_reference(#[files("tests/data/reference/*.json")] case: PathBuf) {
     check(&case);
@@ -172,7 +179,7 @@ fn check(case: &Path) {
             .map(|l| l.as_i64().expect("a label"))
             .collect()
     });
-    let (program, _) = forward(&Forward {
+    let (mut program, outputs) = forward(&Forward {
         config: &config,
         vocab: VocabSizes {
             source: words,
@@ -184,13 +191,20 @@ fn check(case: &Path) {
         training: false,
     })
     .expect("builds");
+    if let Some(loss) = outputs.loss {
+        let mut b = Builder::resume(program);
+        backward(&mut b, loss).expect("has gradients");
+        program = b.finish();
+    }
     let mut bindings: Bindings<f64> = HashMap::new();
-    let mut expected = Vec::new();
+    let (mut expected, mut gradients) = (Vec::new(), Vec::new());
     for (name, view) in tensors.iter() {
         if let Some(path) = name.strip_prefix("weights.") {
             bindings.insert(path.into(), Value::Float(numbers(&view)));
         } else if let Some(path) = name.strip_prefix("activations.") {
             expected.push((path.to_owned(), numbers(&view)));
+        } else if let Some(path) = name.strip_prefix("gradients.") {
+            gradients.push((format!("grad.{path}"), numbers(&view)));
         }
     }
     let trace = run(&Arc::new(program), &bindings).expect("runs");
@@ -202,4 +216,38 @@ fn check(case: &Path) {
         assert!(far < 1e-12, "{path} differs by {far:e}");
     }
     assert!(expected.len() > 20, "only {} activations", expected.len());
+    for (path, theirs) in &gradients {
+        let ours = trace
+            .at(path)
+            .unwrap_or_else(|| panic!("{path} is not in the program"));
+        let far = match path.strip_suffix(".bias") {
+            // A number added to every key moves every score of a row alike, and softmax does not see it: the exact
+            // gradient is 0, and what either side holds is rounding of its terms.
+            Some(keys) if keys.ends_with("_attn.k") => {
+                let terms = trace.at(keys).expect("recorded");
+                largest(&ours) / largest(&terms)
+            }
+            _ => distance(&ours, theirs),
+        };
+        assert!(far < 1e-11, "{path} differs by {far:e}");
+    }
+    assert_eq!(outputs.loss.is_some(), gradients.len() > 40);
+    replays(&trace);
+    let narrow = |v: &Value<f64>| {
+        let data: Vec<f32> = v.float().data().iter().map(|&x| x as f32).collect();
+        Value::Float(Tensor::new(*v.shape(), data))
+    };
+    let bindings: Bindings<f32> = bindings
+        .iter()
+        .map(|(k, v)| (Arc::clone(k), narrow(v)))
+        .collect();
+    replays(&run(trace.program(), &bindings).expect("runs"));
+}
+
+/// Every derivation, forward and backward, gives the bits of its cell.
+fn replays<T: Real>(trace: &Trace<T>) {
+    for (id, node) in trace.program().nodes() {
+        let replayed = replay_node(trace, id);
+        assert_eq!(replayed.different, 0, "{}", node.path);
+    }
 }

@@ -6,6 +6,7 @@ use tui_transformer::program::{
     Binary, Builder, Constant, Leaf, NodeId, Op, Program, Random, RandomKind, Reduction, backward,
 };
 use tui_transformer::tensor::{Shape, Tensor, Value};
+use tui_transformer::trace::derive::replay_node;
 use tui_transformer::trace::{self, Bindings};
 
 /// How many cells were compared, and how many lie at a kink and were not.
@@ -88,6 +89,9 @@ pub fn agree(mut b: Builder, loss: NodeId, seed: u64, scale: f64) -> Check {
     }
     let at = bindings(&program, seed, scale);
     let trace = trace::run(&program, &at).unwrap();
+    for (id, node) in program.nodes() {
+        assert_eq!(replay_node(&trace, id).different, 0, "{}", node.path);
+    }
     let loss_at = |path: &Arc<str>, cell: usize, by: f64| {
         let mut moved = at.clone();
         let old = at[path].float();

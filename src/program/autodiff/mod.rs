@@ -212,10 +212,14 @@ impl Pass<'_> {
         if !taken(&plain) {
             return plain;
         }
-        (2..)
-            .map(|i| format!("{plain}_{i}"))
-            .find(|n| !taken(n))
-            .expect("some number is free")
+        let mut i = 2;
+        loop {
+            let numbered = format!("{plain}_{i}");
+            if !taken(&numbered) {
+                return numbered;
+            }
+            i += 1;
+        }
     }
 
     fn filled(&mut self, name: &str, shape: Shape, value: f64) -> Built {
