@@ -2,8 +2,10 @@
 
 mod real;
 mod shape;
+pub mod slice;
 mod store;
 
 pub use real::{Precision, Real};
 pub use shape::{Axis, MAX_RANK, Shape};
+pub use slice::{Pick, ResolvedSlice, Slice};
 pub use store::{DType, Elem, Pool, Tensor, Value};

@@ -1,0 +1,128 @@
+//! The formula of a tensor, from the program: `score1 = Q1 · K1ᵀ / √2`.
+
+use crate::program::{Affine, Binary, NodeId, Op, Pick, Program, Reduction, ScopeKind, Unary};
+
+/// The right-hand side of `node`'s formula; `names` gives the symbol of a tensor. Empty for a given tensor.
+pub fn formula(program: &Program, node: NodeId, names: &dyn Fn(NodeId) -> String) -> String {
+    if let Some(whole) = composite(program, node, names) {
+        return whole;
+    }
+    match program.node(node).op {
+        Op::Leaf(_) => String::new(),
+        _ => Writer { program, names }.write(node, true).0,
+    }
+}
+
+/// The name of a whole composite, where `node` is its result.
+fn composite(program: &Program, node: NodeId, names: &dyn Fn(NodeId) -> String) -> Option<String> {
+    let scope = program.scope(program.node(node).scope);
+    Some(match scope.kind {
+        ScopeKind::Softmax { input, output } if output == node => {
+            format!("softmax({})", names(input))
+        }
+        ScopeKind::LayerNorm { input, output, .. } if output == node => {
+            format!("LayerNorm({})", names(input))
+        }
+        ScopeKind::RmsNorm { input, output, .. } if output == node => {
+            format!("RMSNorm({})", names(input))
+        }
+        _ => return None,
+    })
+}
+
+struct Writer<'a> {
+    program: &'a Program,
+    names: &'a dyn Fn(NodeId) -> String,
+}
+
+impl Writer<'_> {
+    /// The formula and whether it is a sum (which takes brackets inside a product).
+    fn write(&self, id: NodeId, root: bool) -> (String, bool) {
+        let node = self.program.node(id);
+        if !root && !node.inline {
+            return ((self.names)(id), false);
+        }
+        let x = |i: usize| self.write(node.inputs[i], false);
+        let tight = |i: usize| {
+            let (text, sum) = x(i);
+            if sum { format!("({text})") } else { text }
+        };
+        let plain = |text: String| (text, false);
+        match &node.op {
+            Op::Leaf(_) => plain((self.names)(id)),
+            Op::MatMul {
+                transpose_a,
+                transpose_b,
+            } => {
+                let t = |on: &bool| if *on { "ᵀ" } else { "" };
+                plain(format!(
+                    "{}{} · {}{}",
+                    tight(0),
+                    t(transpose_a),
+                    tight(1),
+                    t(transpose_b)
+                ))
+            }
+            Op::Unary(f) => plain(match f {
+                Unary::Neg => format!("-{}", tight(0)),
+                Unary::Square => format!("{}²", tight(0)),
+                Unary::Sqrt => format!("√({})", x(0).0),
+                Unary::Abs => format!("|{}|", x(0).0),
+                Unary::Relu => format!("ReLU({})", x(0).0),
+                Unary::Sigmoid => format!("σ({})", x(0).0),
+                Unary::Step => format!("[{} > 0]", x(0).0),
+                f => format!("{}({})", f.name(), x(0).0),
+            }),
+            Op::Binary(f) => match f {
+                Binary::Add => (format!("{} + {}", x(0).0, x(1).0), true),
+                Binary::Sub => (format!("{} - {}", x(0).0, tight(1)), true),
+                Binary::Mul => plain(format!("{} ⊙ {}", tight(0), tight(1))),
+                Binary::Div | Binary::DivOrZero => plain(format!("{} / {}", tight(0), tight(1))),
+                Binary::Max => plain(format!("max({}, {})", x(0).0, x(1).0)),
+            },
+            Op::Affine(f) => match f {
+                Affine::Add(c) => (format!("{} + {}", x(0).0, constant(*c)), true),
+                Affine::Mul(c) => plain(format!("{} × {}", tight(0), constant(*c))),
+                Affine::Div(c) => plain(format!("{} / {}", tight(0), constant(*c))),
+            },
+            Op::Reduce { kind, .. } => plain(match kind {
+                Reduction::Sum => format!("Σ {}", tight(0)),
+                Reduction::Mean => format!("mean({})", x(0).0),
+                Reduction::Max => format!("max({})", x(0).0),
+            }),
+            Op::CumSum => plain(format!("cumsum({})", x(0).0)),
+            Op::Reshape | Op::Permute(_) | Op::Slice { .. } => x(0),
+            Op::Concat { .. } => {
+                let parts: Vec<String> = (0..node.inputs.len()).map(|i| x(i).0).collect();
+                plain(format!("[{}]", parts.join(" | ")))
+            }
+            Op::Gather(Pick::Rows) => plain(format!("{}[{}]", tight(0), x(1).0)),
+            Op::Gather(Pick::Along) => plain(format!("{}[…, {}]", tight(0), x(1).0)),
+            Op::ScatterAdd(_) => plain(format!("scatter({} → {})", x(2).0, x(1).0)),
+            Op::MaskFill { .. } => plain(format!("mask({}, {})", x(0).0, x(1).0)),
+            Op::ArgMax => plain(format!("argmax({})", x(0).0)),
+            Op::ArgSort => plain(format!("argsort({})", x(0).0)),
+            Op::Sample => plain(format!("sample({}, {})", x(0).0, x(1).0)),
+        }
+    }
+}
+
+/// √2 rather than 1.4142135623730951.
+fn constant(c: f64) -> String {
+    let square = c * c;
+    let near = square.round();
+    if c > 0.0
+        && c.fract() != 0.0
+        && near >= 2.0
+        && near < 1e6
+        && (square - near).abs() < 1e-9 * near
+    {
+        return format!("√{near}");
+    }
+    let text = format!("{c}");
+    if text.len() > 8 {
+        format!("{c:.4}")
+    } else {
+        text
+    }
+}

@@ -1,0 +1,571 @@
+//! The written derivation of a cell: the line a person would write by hand, from the recorded numbers.
+//!
+//! A line looks through *inline* nodes: `LN1a[0][0] = (0.9129 - 0.9428)/√(1.0933+ε) = -0.0286` is the division, the
+//! subtraction, the root and the ε of four nodes. Every number in it stands for one cell, which the line remembers,
+//! so that a reader can go into it.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use crate::program::{Affine, Binary, NodeId, Op, Program, Reduction, ScopeKind, Unary};
+use crate::text::NumberFormat;
+use crate::trace::derive::{Arithmetic, Cell, Replay};
+use crate::trace::{AnyTrace, AnyValue};
+use crate::with_any;
+
+/// How lines are written.
+#[derive(Clone, Copy, Debug)]
+pub struct Style {
+    /// How numbers are.
+    pub number: NumberFormat,
+    /// Sums longer than this show their first and last terms only.
+    pub most_terms: usize,
+}
+
+impl Default for Style {
+    fn default() -> Self {
+        Self {
+            number: NumberFormat::default(),
+            most_terms: usize::MAX,
+        }
+    }
+}
+
+/// A piece of a line.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Span {
+    /// The text.
+    pub text: String,
+    /// The cell whose value it shows.
+    pub cell: Option<Cell>,
+}
+
+/// A written derivation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line {
+    /// Its pieces, in order.
+    pub spans: Vec<Span>,
+    /// The recorded value of the cell, as `f64`.
+    pub value: f64,
+}
+
+impl Line {
+    /// The whole line.
+    pub fn text(&self) -> String {
+        self.spans.iter().map(|s| s.text.as_str()).collect()
+    }
+
+    /// The cells whose values it shows, in order of appearance.
+    pub fn cells(&self) -> impl Iterator<Item = Cell> + '_ {
+        self.spans.iter().filter_map(|s| s.cell)
+    }
+}
+
+/// Scores below this are masked: a person writes −∞.
+pub const MASKED_BELOW: f64 = -1e8;
+
+/// How tightly a piece binds: sums are put in brackets inside products, and so on.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Binds {
+    Sum,
+    Product,
+    Atom,
+}
+
+struct Piece {
+    spans: Vec<Span>,
+    binds: Binds,
+}
+
+impl Piece {
+    fn atom(text: impl Into<String>) -> Self {
+        Self {
+            spans: vec![Span {
+                text: text.into(),
+                cell: None,
+            }],
+            binds: Binds::Atom,
+        }
+    }
+
+    fn bracketed(mut self) -> Self {
+        self.spans.insert(0, text("("));
+        self.spans.push(text(")"));
+        self.binds = Binds::Atom;
+        self
+    }
+
+    fn inside(self, at_least: Binds) -> Self {
+        if self.binds < at_least {
+            self.bracketed()
+        } else {
+            self
+        }
+    }
+
+    fn call(name: &str, inner: Piece) -> Self {
+        let mut spans = vec![text(format!("{name}("))];
+        spans.extend(inner.spans);
+        spans.push(text(")"));
+        Self {
+            spans,
+            binds: Binds::Atom,
+        }
+    }
+
+    fn join(left: Piece, sign: &str, right: Piece, binds: Binds) -> Self {
+        let mut spans = left.spans;
+        spans.push(text(sign));
+        spans.extend(right.spans);
+        Self { spans, binds }
+    }
+
+    /// Whether the text begins with a minus sign.
+    fn is_negative(&self) -> bool {
+        self.spans.first().is_some_and(|s| s.text.starts_with('-'))
+    }
+
+    fn signed(self) -> Self {
+        if self.is_negative() {
+            self.bracketed()
+        } else {
+            self
+        }
+    }
+}
+
+fn text(t: impl Into<String>) -> Span {
+    Span {
+        text: t.into(),
+        cell: None,
+    }
+}
+
+/// Writes lines from a trace; keeps the values it has looked at.
+pub struct Explainer<'t> {
+    trace: &'t AnyTrace,
+    values: RefCell<HashMap<NodeId, AnyValue>>,
+}
+
+impl<'t> Explainer<'t> {
+    /// For `trace`.
+    pub fn new(trace: &'t AnyTrace) -> Self {
+        Self {
+            trace,
+            values: RefCell::default(),
+        }
+    }
+
+    /// The trace.
+    pub fn trace(&self) -> &'t AnyTrace {
+        self.trace
+    }
+
+    fn program(&self) -> &'t Program {
+        self.trace.program()
+    }
+
+    /// The value of a cell.
+    pub fn value(&self, c: Cell) -> f64 {
+        let mut values = self.values.borrow_mut();
+        values
+            .entry(c.node)
+            .or_insert_with(|| self.trace.value(c.node))
+            .get(c.flat)
+    }
+
+    /// The arithmetic of a cell.
+    pub fn arithmetic(&self, c: Cell) -> Arithmetic {
+        with_any!(AnyTrace, self.trace, t => Replay::new(t, c.node).arithmetic(c.flat))
+    }
+
+    /// The number of a cell as a person writes it.
+    pub fn number(&self, c: Cell, format: NumberFormat) -> String {
+        let x = self.value(c);
+        match self.program().node(c.node).dtype {
+            crate::tensor::DType::Float => written(x, format, self.trace),
+            _ => format!("{x}"),
+        }
+    }
+
+    /// The line of `cell`, whose name (such as `score1[0][1]`) is `name`. `names` gives the names of other cells.
+    pub fn line(
+        &self,
+        name: &str,
+        cell: Cell,
+        style: &Style,
+        names: &dyn Fn(Cell) -> Option<String>,
+    ) -> Line {
+        let value = self.value(cell);
+        let arithmetic = self.arithmetic(cell);
+        let mut spans = vec![text(format!("{name} = "))];
+        let node = self.program().node(cell.node);
+        let result = self.number(cell, style.number);
+        match self.origin(cell, &arithmetic) {
+            // A number that was only moved: say from where.
+            Some(Moved::From(from)) => {
+                if let Some(from_name) = names(from).filter(|n| n != name) {
+                    spans.push(Span {
+                        text: from_name,
+                        cell: Some(from),
+                    });
+                    spans.push(text(" = "));
+                }
+                spans.push(Span {
+                    text: result,
+                    cell: Some(from),
+                });
+            }
+            Some(Moved::Given) => spans.push(text(result)),
+            None => {
+                let piece = self.piece(cell, true, style);
+                spans.extend(piece.spans);
+                let hidden = value < MASKED_BELOW && node.path.ends_with("masked_scores");
+                spans.push(text(if hidden {
+                    " ≈ -∞".to_owned()
+                } else {
+                    format!(" = {result}")
+                }));
+            }
+        }
+        Line { spans, value }
+    }
+
+    /// Where a number that is not computed here comes from, looking through inline moves.
+    fn origin(&self, cell: Cell, arithmetic: &Arithmetic) -> Option<Moved> {
+        match arithmetic {
+            Arithmetic::Given => Some(Moved::Given),
+            Arithmetic::Copy(from) => {
+                if !self.program().node(from.node).inline {
+                    return Some(Moved::From(*from));
+                }
+                match self.origin(*from, &self.arithmetic(*from))? {
+                    Moved::Given => Some(Moved::From(*from)),
+                    moved => Some(moved),
+                }
+            }
+            _ => {
+                let _ = cell;
+                None
+            }
+        }
+    }
+
+    fn shown(&self, c: Cell, style: &Style) -> Piece {
+        let span = Span {
+            text: self.number(c, style.number),
+            cell: Some(c),
+        };
+        Piece {
+            spans: vec![span],
+            binds: Binds::Atom,
+        }
+    }
+
+    fn piece(&self, c: Cell, root: bool, style: &Style) -> Piece {
+        let node = self.program().node(c.node);
+        if !root && !node.inline {
+            return self.shown(c, style);
+        }
+        let inner = |c: Cell| self.piece(c, false, style);
+        match self.arithmetic(c) {
+            Arithmetic::Given => self.shown(c, style),
+            Arithmetic::Copy(from) => inner(from),
+            Arithmetic::Unary(f, x) => unary(f, inner(x)),
+            Arithmetic::Affine(f, x) => self.affine(f, x, c.node, inner(x), style),
+            Arithmetic::Binary(f, a, b) => self.binary(f, a, b, style),
+            Arithmetic::Dot(a, b) => {
+                let terms = a
+                    .cells()
+                    .zip(b.cells())
+                    .map(|(a, b)| (a, b))
+                    .collect::<Vec<_>>();
+                self.sum(&terms, style, |(a, b)| {
+                    Piece::join(
+                        inner(a).inside(Binds::Product),
+                        "×",
+                        inner(b).inside(Binds::Product),
+                        Binds::Product,
+                    )
+                })
+            }
+            Arithmetic::Fold(kind, line) => {
+                let cells: Vec<Cell> = line.cells().collect();
+                match kind {
+                    Reduction::Sum => self.sum(&cells, style, |c| inner(c).signed_term()),
+                    Reduction::Mean => {
+                        let sum = self.sum(&cells, style, |c| inner(c).signed_term());
+                        let n = Piece::atom(line.len.to_string());
+                        Piece::join(sum.bracketed(), "/", n, Binds::Product)
+                    }
+                    Reduction::Max => Piece::call("max", self.list(&cells, style)),
+                }
+            }
+            Arithmetic::Running(line) => {
+                let cells: Vec<Cell> = line.cells().collect();
+                self.sum(&cells, style, |c| inner(c).signed_term())
+            }
+            Arithmetic::Masked { x, mask, fill } => {
+                if self.value(mask) == 0.0 {
+                    return inner(x);
+                }
+                let fill = if fill == f64::NEG_INFINITY || fill == f64::MIN {
+                    "-∞".to_owned()
+                } else {
+                    short(fill)
+                };
+                let mut piece = Piece::call("mask", inner(x));
+                piece.spans.push(text(format!(" → {fill}")));
+                piece
+            }
+            Arithmetic::Scatter(base, terms) => {
+                // A base of zeros is where a gradient begins to be summed: only the terms are written.
+                let zero = matches!(self.program().node(base.node).op, Op::Leaf(_))
+                    && self.value(base) == 0.0;
+                let cells: Vec<Cell> = (!zero || terms.is_empty())
+                    .then_some(base)
+                    .into_iter()
+                    .chain(terms)
+                    .collect();
+                self.sum(&cells, style, |c| inner(c).signed_term())
+            }
+            Arithmetic::ArgMax(line) => Piece::call(
+                "argmax",
+                self.list(&line.cells().collect::<Vec<_>>(), style),
+            ),
+            Arithmetic::ArgSort(line, rank) => {
+                let all = self.list(&line.cells().collect::<Vec<_>>(), style);
+                Piece::call(
+                    "argsort",
+                    Piece::join(all, "; ", Piece::atom((rank + 1).to_string()), Binds::Sum),
+                )
+            }
+            Arithmetic::Sample(line, drawn) => {
+                let all = self.list(&line.cells().collect::<Vec<_>>(), style);
+                Piece::call("first", Piece::join(all, " > ", inner(drawn), Binds::Sum))
+            }
+        }
+    }
+
+    fn sum<X: Copy>(&self, terms: &[X], style: &Style, piece: impl Fn(X) -> Piece) -> Piece {
+        let mut spans = Vec::new();
+        let short = terms.len() > style.most_terms.max(3);
+        let tail = if short { 1 } else { 0 };
+        let head = if short {
+            style.most_terms.max(3) - 1
+        } else {
+            terms.len()
+        };
+        let shown = terms[..head].iter().chain(&terms[terms.len() - tail..]);
+        for (i, &x) in shown.enumerate() {
+            if i > 0 {
+                spans.push(text(" + "));
+            }
+            if short && i == head {
+                spans.push(text(format!("…({})… + ", terms.len() - head - tail)));
+            }
+            spans.extend(piece(x).spans);
+        }
+        Piece {
+            spans,
+            binds: if terms.len() > 1 {
+                Binds::Sum
+            } else {
+                Binds::Product
+            },
+        }
+    }
+
+    fn list(&self, cells: &[Cell], style: &Style) -> Piece {
+        let short = cells.len() > style.most_terms.max(3);
+        let head = if short {
+            style.most_terms.max(3) - 1
+        } else {
+            cells.len()
+        };
+        let mut spans = Vec::new();
+        for (i, &c) in cells[..head].iter().enumerate() {
+            if i > 0 {
+                spans.push(text(", "));
+            }
+            spans.extend(self.piece(c, false, style).spans);
+        }
+        if short {
+            spans.push(text(format!(", …({})…", cells.len() - head)));
+        }
+        Piece {
+            spans,
+            binds: Binds::Sum,
+        }
+    }
+
+    fn affine(&self, f: Affine, x: Cell, node: NodeId, inner: Piece, style: &Style) -> Piece {
+        let program = self.program();
+        let in_norm = || {
+            program
+                .enclosing(node, |k| {
+                    matches!(k, ScopeKind::LayerNorm { .. } | ScopeKind::RmsNorm { .. })
+                })
+                .is_some()
+        };
+        match f {
+            Affine::Add(_) if in_norm() => Piece::join(
+                inner.inside(Binds::Product),
+                "+",
+                Piece::atom("ε"),
+                Binds::Sum,
+            ),
+            Affine::Add(c) => Piece::join(
+                inner,
+                " + ",
+                Piece::atom(constant(c, style)).signed(),
+                Binds::Sum,
+            ),
+            // A number that is scaled stands in brackets, as in (1.5829)/1.4142.
+            Affine::Mul(c) => {
+                let inner = if program.node(x.node).inline {
+                    inner.inside(Binds::Atom)
+                } else {
+                    inner.bracketed()
+                };
+                Piece::join(inner, "×", Piece::atom(constant(c, style)), Binds::Product)
+            }
+            Affine::Div(c) => {
+                let inner = if program.node(x.node).inline {
+                    inner.inside(Binds::Atom)
+                } else {
+                    inner.bracketed()
+                };
+                Piece::join(inner, "/", Piece::atom(constant(c, style)), Binds::Product)
+            }
+        }
+    }
+
+    fn binary(&self, f: Binary, a: Cell, b: Cell, style: &Style) -> Piece {
+        let inner = |c: Cell| self.piece(c, false, style);
+        let program = self.program();
+        let zero = |c: Cell| self.value(c) == 0.0;
+        let right = program.node(b.node);
+        match f {
+            // Nothing is added where the mask lets a score through, nothing subtracted where exp is safe.
+            Binary::Add if right.path.ends_with("mask_bias_row") && zero(b) => inner(a),
+            Binary::Add if right.path.ends_with("mask_bias") && zero(b) => inner(a),
+            Binary::Sub if matches!(right.op, Op::Unary(Unary::Guard)) && zero(b) => inner(a),
+            Binary::Add => Piece::join(inner(a), " + ", inner(b).signed(), Binds::Sum),
+            Binary::Sub => Piece::join(
+                inner(a),
+                " - ",
+                inner(b).inside(Binds::Product).signed(),
+                Binds::Sum,
+            ),
+            Binary::Mul => Piece::join(
+                inner(a).inside(Binds::Product),
+                "×",
+                inner(b).inside(Binds::Product),
+                Binds::Product,
+            ),
+            Binary::Div | Binary::DivOrZero => Piece::join(
+                inner(a).inside(Binds::Product),
+                "/",
+                inner(b).inside(Binds::Atom),
+                Binds::Product,
+            ),
+            Binary::Max => Piece::call("max", Piece::join(inner(a), ", ", inner(b), Binds::Sum)),
+        }
+    }
+}
+
+impl Piece {
+    /// As a term of a written sum: a term that is itself a sum stands in brackets.
+    fn signed_term(self) -> Self {
+        self.inside(Binds::Product)
+    }
+}
+
+enum Moved {
+    From(Cell),
+    Given,
+}
+
+fn unary(f: Unary, x: Piece) -> Piece {
+    match f {
+        Unary::Neg => {
+            let mut piece = x.inside(Binds::Product).signed();
+            piece.spans.insert(0, text("-"));
+            piece.binds = Binds::Product;
+            piece
+        }
+        Unary::Square => {
+            let mut piece = x.inside(Binds::Atom).signed();
+            piece.spans.push(text("²"));
+            piece.binds = Binds::Atom;
+            piece
+        }
+        Unary::Sqrt => {
+            // √(1.0933+ε) but √1.0933.
+            let mut piece = x.inside(Binds::Atom);
+            piece.spans.insert(0, text("√"));
+            piece
+        }
+        Unary::Abs => {
+            let mut spans = vec![text("|")];
+            spans.extend(x.spans);
+            spans.push(text("|"));
+            Piece {
+                spans,
+                binds: Binds::Atom,
+            }
+        }
+        Unary::Relu => {
+            let mut spans = vec![text("max(0, ")];
+            spans.extend(x.spans);
+            spans.push(text(")"));
+            Piece {
+                spans,
+                binds: Binds::Atom,
+            }
+        }
+        Unary::Sigmoid => Piece::call("σ", x),
+        Unary::Step => {
+            let mut spans = vec![text("[")];
+            spans.extend(x.spans);
+            spans.push(text(" > 0]"));
+            Piece {
+                spans,
+                binds: Binds::Atom,
+            }
+        }
+        f => Piece::call(f.name(), x),
+    }
+}
+
+fn constant(c: f64, style: &Style) -> String {
+    let text = style.number.format(c);
+    // A constant too small for the chosen precision must not read as 0.
+    if c != 0.0 && style.number.format(0.0) == text {
+        short(c)
+    } else {
+        text
+    }
+}
+
+/// The shortest exact form, such as `-1e9`.
+fn short(x: f64) -> String {
+    let (plain, exponent) = (format!("{x}"), format!("{x:e}"));
+    if exponent.len() < plain.len() {
+        exponent
+    } else {
+        plain
+    }
+}
+
+/// A number as a person writes it: large round ones in powers of ten.
+fn written(x: f64, format: NumberFormat, trace: &AnyTrace) -> String {
+    if x.is_finite() && x.abs() >= 1e7 && matches!(format, NumberFormat::Decimals(_)) {
+        return short(x);
+    }
+    match trace {
+        AnyTrace::F32(_) => format.format_f32(x as f32),
+        AnyTrace::F64(_) => format.format(x),
+    }
+}

@@ -1,0 +1,7 @@
+//! Derivations and formulas as text, from the program and its recorded numbers.
+
+pub mod formula;
+pub mod line;
+
+pub use formula::formula;
+pub use line::{Explainer, Line, Span, Style};
