@@ -16,3 +16,4 @@ pub mod program;
 pub mod tensor;
 pub mod text;
 pub mod trace;
+pub mod walkthrough;

@@ -84,6 +84,11 @@ pub fn has(key: &str) -> bool {
     catalogue().contains_key(key)
 }
 
+/// The catalogue's own copy of `key`, where it has it: for keys put together at run time.
+pub fn find(key: &str) -> Option<&'static str> {
+    catalogue().get_key_value(key).map(|(k, _)| k.as_str())
+}
+
 /// All keys, sorted.
 pub fn keys() -> Vec<&'static str> {
     let mut keys: Vec<_> = catalogue().keys().map(String::as_str).collect();

@@ -1,0 +1,189 @@
+//! Going into a step: its sub-steps, down to single primitives.
+
+use super::plan::{Detail, plan, title_of};
+use super::{Role, Step, View, Words};
+use crate::program::{Leaf, NodeId, Op, Program, ScopeKind};
+use crate::tensor::slice::Slice;
+
+/// The sub-steps of `step`; none where it is a single primitive. A step with several results goes into one sub-step a
+/// result; a result goes into its primitives; a decoding call into its whole pass.
+pub fn expand(program: &Program, step: &Step) -> Vec<Step> {
+    if let Some(call) = decoding_call(program, step) {
+        let prefix = format!("gen.{call}.");
+        let none = |_: &str, _: &Slice| None;
+        let inside = |id: NodeId| program.node(id).path.starts_with(&prefix);
+        return numbered(
+            step,
+            plan(program, step.run, Detail::Grouped, &none, &inside),
+        );
+    }
+    let units = units(program, step);
+    if units.len() > 1 {
+        let steps = units
+            .into_iter()
+            .map(|views| part(program, step, views))
+            .collect();
+        return numbered(step, steps);
+    }
+    let Some(main) = step.results().last() else {
+        return Vec::new();
+    };
+    let nodes = primitives(program, main.node);
+    if nodes.len() < 2 {
+        return Vec::new();
+    }
+    let steps = nodes
+        .into_iter()
+        .filter_map(|id| primitive(program, step, main, id))
+        .collect();
+    numbered(step, steps)
+}
+
+fn numbered(parent: &Step, mut steps: Vec<Step>) -> Vec<Step> {
+    for (i, step) in steps.iter_mut().enumerate() {
+        step.number = parent
+            .number
+            .iter()
+            .copied()
+            .chain([i as u32 + 1])
+            .collect();
+        step.section.clone_from(&parent.section);
+    }
+    steps
+}
+
+/// The decoding call that a whole step stands for: its views are of one call but not a stage of it.
+fn decoding_call(program: &Program, step: &Step) -> Option<u32> {
+    if step.number.len() > 1 {
+        return None;
+    }
+    let call = |v: &View| {
+        let path = &program.node(v.node).path;
+        path.strip_prefix("gen.")?
+            .split('.')
+            .next()?
+            .parse::<u32>()
+            .ok()
+    };
+    let first = call(step.views.first()?)?;
+    let several = step.views.len() > 2 && step.views.iter().all(|v| call(v) == Some(first));
+    several.then_some(first)
+}
+
+/// The step's views grouped by the computation they belong to: exp, sum and weights of one head are one unit.
+fn units(program: &Program, step: &Step) -> Vec<Vec<View>> {
+    let mut units: Vec<(String, Vec<View>)> = Vec::new();
+    for view in &step.views {
+        let key = format!("{} {}", unit_key(program, view.node), view.slice);
+        match units.iter_mut().find(|(k, _)| *k == key) {
+            Some((_, views)) => views.push(view.clone()),
+            None => units.push((key, vec![view.clone()])),
+        }
+    }
+    units.into_iter().map(|u| u.1).collect()
+}
+
+fn unit_key(program: &Program, id: NodeId) -> String {
+    let node = program.node(id);
+    match program.scope(node.scope).kind {
+        ScopeKind::Softmax { .. }
+        | ScopeKind::LayerNorm { .. }
+        | ScopeKind::RmsNorm { .. }
+        | ScopeKind::CrossEntropy { .. } => format!("scope {}", node.scope.0),
+        _ => match node.path.rsplit_once('.') {
+            Some((owner, "scores_raw" | "scores" | "masked_scores" | "mask_bias")) => {
+                format!("{owner}.scores")
+            }
+            _ => node.path.to_string(),
+        },
+    }
+}
+
+fn part(program: &Program, step: &Step, views: Vec<View>) -> Step {
+    let main = views
+        .iter()
+        .rfind(|v| v.role == Role::Result)
+        .or(views.last())
+        .expect("a unit has views")
+        .clone();
+    Step {
+        title: title_of(program, main.node, &main.slice),
+        note: Words::Empty,
+        formula: String::new(),
+        views,
+        ..step.clone()
+    }
+}
+
+/// The primitives that compute `id`: those of its composite, or what a written line looks through.
+fn primitives(program: &Program, id: NodeId) -> Vec<NodeId> {
+    let scope = program.node(id).scope;
+    let composite = matches!(
+        program.scope(scope).kind,
+        ScopeKind::Softmax { .. }
+            | ScopeKind::LayerNorm { .. }
+            | ScopeKind::RmsNorm { .. }
+            | ScopeKind::CrossEntropy { .. }
+            | ScopeKind::Activation { .. }
+    );
+    let mut nodes = Vec::new();
+    if composite {
+        nodes.extend(
+            program
+                .scope(scope)
+                .nodes
+                .clone()
+                .map(NodeId)
+                .filter(|n| *n <= id),
+        );
+    }
+    let mut open = vec![id];
+    while let Some(at) = open.pop() {
+        if nodes.contains(&at) && at != id {
+            continue;
+        }
+        if !nodes.contains(&at) {
+            nodes.push(at);
+        }
+        for &input in &program.node(at).inputs {
+            let node = program.node(input);
+            let beside = node.path.ends_with(".scores_raw") || node.path.ends_with(".mask_bias");
+            if (node.inline || beside) && !nodes.contains(&input) {
+                open.push(input);
+            }
+        }
+    }
+    nodes.retain(|n| !matches!(program.node(*n).op, Op::Leaf(Leaf::Parameter)));
+    nodes.sort_unstable();
+    nodes
+}
+
+/// The sub-step of one primitive, seen through the same slice where it fits.
+fn primitive(program: &Program, step: &Step, main: &View, id: NodeId) -> Option<Step> {
+    let shape = program.node(id).shape;
+    let slice = if main.slice.resolve(&shape).is_ok() {
+        main.slice.clone()
+    } else {
+        Slice::all()
+    };
+    let symbol = match step.views.iter().find(|v| v.node == id) {
+        Some(view) => view.symbol.clone(),
+        None => {
+            let path = &program.node(id).path;
+            path.rsplit('.').next().unwrap_or(path).to_owned()
+        }
+    };
+    let mut view = View::new(program, main.run, id, symbol, slice.clone()).ok()?;
+    view.role = Role::Result;
+    Some(Step {
+        title: Words::Message(
+            crate::text::Msg::new("walk.primitive")
+                .arg("op", program.node(id).op.name())
+                .arg("path", &program.node(id).path),
+        ),
+        note: Words::Empty,
+        formula: String::new(),
+        views: vec![view],
+        ..step.clone()
+    })
+}
