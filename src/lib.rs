@@ -13,6 +13,7 @@ pub mod export;
 pub mod kernels;
 pub mod model;
 pub mod program;
+pub mod scenario;
 pub mod tensor;
 pub mod text;
 pub mod trace;

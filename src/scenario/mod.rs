@@ -1,0 +1,20 @@
+//! Scenario files: schema, loading, diagnostics, validation, the scenarios that are embedded.
+
+pub mod schema;
+
+pub use schema::Scenario;
+
+/// Reads a scenario from RON text.
+///
+/// # Errors
+/// Where the text is no scenario.
+pub fn parse(text: &str) -> Result<Scenario, Box<ron::error::SpannedError>> {
+    options().from_str(text).map_err(Box::new)
+}
+
+/// RON as scenarios are written: `Some(…)` may be left out, nesting is limited.
+fn options() -> ron::Options {
+    ron::Options::default()
+        .with_default_extension(ron::extensions::Extensions::IMPLICIT_SOME)
+        .with_recursion_limit(64)
+}

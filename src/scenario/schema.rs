@@ -1,0 +1,504 @@
+//! The scenario file: what a teacher writes by hand, as plain data. Unknown fields are errors.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::config::ModelConfig;
+use crate::tensor::Precision;
+
+/// Text in both languages; one may be left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Text {
+    /// English.
+    pub en: String,
+    /// Chinese.
+    pub zh: String,
+}
+
+/// A scenario.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// Short name, as it stands in exports.
+    pub name: String,
+    /// Title.
+    #[serde(default)]
+    pub title: Text,
+    /// What it is about, and what is peculiar about it.
+    #[serde(default)]
+    pub note: Text,
+    /// Number type of its runs.
+    #[serde(default = "f64_precision")]
+    pub precision: Precision,
+    /// Vocabulary; of the source, where the target has one of its own.
+    pub vocabulary: Vocabulary,
+    /// Vocabulary of the target, where it differs.
+    #[serde(default)]
+    pub target_vocabulary: Option<Vocabulary>,
+    /// The model.
+    pub model: ModelConfig,
+    /// Its weights.
+    #[serde(default)]
+    pub weights: Weights,
+    /// What the encoder reads.
+    #[serde(default)]
+    pub source: Option<Input>,
+    /// What the decoder reads in training.
+    #[serde(default)]
+    pub target: Option<Input>,
+    /// What each target position must predict.
+    #[serde(default)]
+    pub labels: Labels,
+    /// Runs, in order.
+    pub runs: Vec<Run>,
+    /// Short names of tensors.
+    #[serde(default)]
+    pub symbols: BTreeMap<String, Place>,
+    /// Numbered steps; an automatic plan where there are none.
+    #[serde(default)]
+    pub walkthrough: Vec<StepSpec>,
+    /// Values that a run must reproduce.
+    #[serde(default)]
+    pub expected: Vec<Expected>,
+}
+
+fn f64_precision() -> Precision {
+    Precision::F64
+}
+
+/// A vocabulary.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub enum Vocabulary {
+    /// These words, numbered from 0. Text is cut at spaces, or else into the longest words that fit.
+    Words(Vec<String>),
+    /// Characters of a corpus, most frequent first.
+    Characters(Characters),
+    /// Ids below this number; no text.
+    Size(usize),
+}
+
+/// A character vocabulary.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Characters {
+    /// A text file, relative to the scenario, or the name of an embedded one.
+    #[serde(default)]
+    pub corpus_file: Option<String>,
+    /// The corpus itself.
+    #[serde(default)]
+    pub corpus: Option<String>,
+    /// Most entries, special ones included.
+    #[serde(default)]
+    pub max_size: Option<usize>,
+    /// Special entries, numbered first. Names with a meaning: `<pad>`, `<unk>`, `<sos>`, `<eos>`.
+    #[serde(default = "specials")]
+    pub special: Vec<String>,
+    /// Whether letters are lower-cased.
+    #[serde(default)]
+    pub lowercase: bool,
+    /// Whether spaces count as characters.
+    #[serde(default)]
+    pub spaces: bool,
+}
+
+fn specials() -> Vec<String> {
+    ["<pad>", "<unk>", "<sos>", "<eos>"]
+        .map(str::to_owned)
+        .to_vec()
+}
+
+/// Sequences that a stack reads.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Input {
+    /// Sentences, as text.
+    pub text: Vec<String>,
+    /// Or as ids.
+    pub ids: Vec<Vec<i64>>,
+    /// Put `<sos>` before each sentence.
+    pub sos: bool,
+    /// Put `<eos>` after each sentence.
+    pub eos: bool,
+    /// Pad all to this length; to the longest unless given.
+    pub length: Option<usize>,
+    /// Id of padding; that of `<pad>` unless given.
+    pub pad: Option<i64>,
+    /// Which tokens are real, `(B, T)`; from the padding unless given.
+    pub real: Option<Vec<Vec<bool>>>,
+    /// A mask of one's own, true where visible.
+    pub mask: Option<MaskInput>,
+    /// Token types.
+    pub types: Option<Vec<Vec<i64>>>,
+}
+
+/// A mask in one of its three usual shapes, true where visible.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub enum MaskInput {
+    /// `(B, T)`.
+    Keys(Vec<Vec<bool>>),
+    /// `(B, 1, T)`.
+    Row(Vec<Vec<Vec<bool>>>),
+    /// `(B, T, T)`.
+    Square(Vec<Vec<Vec<bool>>>),
+}
+
+/// Where labels come from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub enum Labels {
+    /// There are none: no loss.
+    #[default]
+    None,
+    /// Each position predicts the next token; the last one does not count.
+    Shifted,
+    /// Each position predicts the token it sees.
+    Unshifted,
+    /// Ids, negative where a position does not count.
+    Ids(Vec<Vec<i64>>),
+}
+
+/// Weights: inline values, files, and initialisers for the rest.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Weights {
+    /// Values by parameter path.
+    pub values: BTreeMap<String, WeightValue>,
+    /// Files, later ones before earlier ones.
+    pub files: Vec<WeightFile>,
+    /// Initialisers; the first whose pattern fits.
+    pub init: Vec<InitRule>,
+    /// Seed of the initialisers.
+    pub seed: u64,
+}
+
+/// Values of one parameter.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub enum WeightValue {
+    /// A vector.
+    Vector(Vec<f64>),
+    /// A matrix `[out, in]`, as PyTorch stores it: y = x·Wᵀ.
+    OutIn(Vec<Vec<f64>>),
+    /// A matrix `[in, out]`: y = x·W.
+    InOut(Vec<Vec<f64>>),
+    /// One `[out, in]` matrix a head, stacked.
+    Heads(Vec<Vec<Vec<f64>>>),
+    /// One `[in, out]` matrix a head, side by side.
+    HeadsInOut(Vec<Vec<Vec<f64>>>),
+}
+
+/// A file of weights.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WeightFile {
+    /// A safetensors or npz file, relative to the scenario.
+    pub path: String,
+    /// Put before a parameter's path to find its name in the file, such as `weights.`.
+    #[serde(default)]
+    pub prefix: String,
+    /// Names in the file by parameter path, where they are not the path itself.
+    #[serde(default)]
+    pub names: BTreeMap<String, String>,
+}
+
+/// An initialiser and where it holds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InitRule {
+    /// Glob over parameter paths, such as `*.bias`; everything unless given.
+    #[serde(default = "everything")]
+    pub paths: String,
+    /// How.
+    pub with: Init,
+}
+
+fn everything() -> String {
+    "*".to_owned()
+}
+
+/// A seeded initialiser: the same numbers on every machine.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub enum Init {
+    /// Normal.
+    Normal {
+        /// Mean.
+        #[serde(default)]
+        mean: f64,
+        /// Standard deviation.
+        std: f64,
+    },
+    /// Uniform.
+    Uniform {
+        /// From.
+        low: f64,
+        /// To.
+        high: f64,
+    },
+    /// Uniform in ±√(6/(in + out)) (Glorot and Bengio 2010).
+    Xavier,
+    /// Uniform in ±1/√in, weights and biases, as PyTorch's Linear.
+    Kaiming,
+    /// All the same.
+    Constant(f64),
+}
+
+/// A run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub enum Run {
+    /// Teacher-forced, with a loss where there are labels; then the optimiser.
+    Training {
+        /// Name.
+        #[serde(default = "training")]
+        name: String,
+        /// Optimiser.
+        #[serde(default)]
+        optimiser: Optimiser,
+    },
+    /// Token by token.
+    Inference {
+        /// Name.
+        #[serde(default = "inference")]
+        name: String,
+        /// What is generated from what.
+        decode: Decode,
+        /// Whether keys and values are kept.
+        #[serde(default)]
+        kv_cache: bool,
+    },
+    /// The encoder only.
+    Encode {
+        /// Name.
+        #[serde(default = "encode")]
+        name: String,
+    },
+}
+
+fn training() -> String {
+    "training".to_owned()
+}
+
+fn inference() -> String {
+    "inference".to_owned()
+}
+
+fn encode() -> String {
+    "encode".to_owned()
+}
+
+impl Run {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        match self {
+            Run::Training { name, .. } | Run::Inference { name, .. } | Run::Encode { name } => name,
+        }
+    }
+}
+
+/// What is generated from what.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub enum Decode {
+    /// One call a prefix, whatever was predicted.
+    Forced(Vec<Prefix>),
+    /// The most probable token each time.
+    Greedy {
+        /// First tokens.
+        from: Prefix,
+        /// Most new tokens.
+        max_new: usize,
+    },
+    /// Drawn.
+    Sample {
+        /// First tokens.
+        from: Prefix,
+        /// Most new tokens.
+        max_new: usize,
+        /// Logits are divided by this.
+        #[serde(default = "one")]
+        temperature: f64,
+        /// Only so many most probable tokens.
+        #[serde(default)]
+        top_k: Option<usize>,
+        /// Only the most probable tokens that together reach this probability.
+        #[serde(default)]
+        top_p: Option<f64>,
+        /// Seed.
+        #[serde(default)]
+        seed: u64,
+    },
+    /// Beam search.
+    Beam {
+        /// First tokens.
+        from: Prefix,
+        /// Most new tokens.
+        max_new: usize,
+        /// Beams.
+        beams: usize,
+    },
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+/// First tokens of a decoding.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub enum Prefix {
+    /// As text.
+    Text(String),
+    /// As ids.
+    Ids(Vec<i64>),
+}
+
+/// How parameters are updated.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Optimiser {
+    /// Which.
+    pub kind: OptimiserKind,
+    /// Learning rate.
+    pub lr: f64,
+    /// Momentum, for SGD.
+    pub momentum: f64,
+    /// Weight decay: added to the gradient, or decoupled for AdamW.
+    pub weight_decay: f64,
+    /// β₁ and β₂, for Adam.
+    pub betas: (f64, f64),
+    /// ε, for Adam.
+    pub eps: f64,
+    /// Largest norm of all gradients together.
+    pub clip: Option<f64>,
+    /// Updates.
+    pub steps: usize,
+    /// Updates over which the learning rate rises to its value.
+    pub warmup: usize,
+    /// How it goes on.
+    pub schedule: Schedule,
+}
+
+impl Default for Optimiser {
+    fn default() -> Self {
+        Self {
+            kind: OptimiserKind::Sgd,
+            lr: 0.1,
+            momentum: 0.0,
+            weight_decay: 0.0,
+            betas: (0.9, 0.999),
+            eps: 1e-8,
+            clip: None,
+            steps: 0,
+            warmup: 0,
+            schedule: Schedule::Constant,
+        }
+    }
+}
+
+/// Kind of optimiser.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum OptimiserKind {
+    /// w − lr·g, with momentum where there is any.
+    #[default]
+    Sgd,
+    /// Kingma and Ba 2015.
+    Adam,
+    /// Loshchilov and Hutter 2019.
+    AdamW,
+}
+
+/// Course of the learning rate after warm-up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Schedule {
+    /// It stays.
+    #[default]
+    Constant,
+    /// It falls to 0 along a line.
+    Linear,
+    /// It falls to 0 along half a cosine.
+    Cosine,
+    /// It falls with one over the root of the update's number.
+    InverseSqrt,
+}
+
+/// A tensor or a slice of one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Place {
+    /// Path.
+    pub path: String,
+    /// Slice, such as `head=0`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub slice: String,
+    /// Run, where it is not the step's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+}
+
+/// A numbered step.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StepSpec {
+    /// Number.
+    pub number: u32,
+    /// Section, such as `5.10`.
+    #[serde(default)]
+    pub section: String,
+    /// Phase, such as `encoder.1`.
+    #[serde(default)]
+    pub phase: String,
+    /// Run; the first one unless given.
+    #[serde(default)]
+    pub run: Option<String>,
+    /// Title.
+    pub title: Text,
+    /// Note.
+    #[serde(default)]
+    pub note: Text,
+    /// Formula; written from the program unless given.
+    #[serde(default)]
+    pub formula: String,
+    /// Tensors, in reading order.
+    #[serde(default)]
+    pub views: Vec<ViewSpec>,
+}
+
+/// A tensor of a step: a symbol of the scenario, or one of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub enum ViewSpec {
+    /// A symbol of the scenario's list.
+    Symbol(String),
+    /// Symbol, path.
+    Of(String, String),
+    /// Symbol, path, slice.
+    Part(String, String, String),
+}
+
+/// A value that a run must reproduce.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Expected {
+    /// Run; the first one unless given.
+    #[serde(default)]
+    pub run: Option<String>,
+    /// Path.
+    pub path: String,
+    /// Slice.
+    #[serde(default)]
+    pub slice: String,
+    /// Values, row-major.
+    pub values: Vec<f64>,
+    /// Largest difference.
+    #[serde(default = "half_of_the_fourth_decimal")]
+    pub tolerance: f64,
+}
+
+fn half_of_the_fourth_decimal() -> f64 {
+    5e-5
+}
