@@ -9,6 +9,7 @@ mod build;
 pub mod composite;
 mod cost;
 mod op;
+pub mod optimiser;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -232,6 +233,51 @@ impl Program {
             at = self.scope(scope).parent;
         }
         None
+    }
+
+    /// The same program with some leaves replaced, by leaves of the same shape and kind.
+    #[must_use]
+    pub fn with_leaves(&self, replace: impl Fn(&Leaf) -> Option<Leaf>) -> Self {
+        let mut next = self.clone();
+        for node in &mut next.nodes {
+            if let Op::Leaf(leaf) = &node.op
+                && let Some(other) = replace(leaf)
+            {
+                node.op = Op::Leaf(other);
+            }
+        }
+        next
+    }
+
+    /// This program with the constants, masks and random numbers of `other`, where `other` is built alike up to its
+    /// end (one batch of a shape and the next): the same paths, shapes, operands and other operations.
+    pub fn with_constants_of(&self, other: &Self) -> Option<Self> {
+        if other.len() > self.len() {
+            return None;
+        }
+        let given = |op: &Op| {
+            matches!(
+                op,
+                Op::Leaf(Leaf::Constant(_) | Leaf::Mask(_) | Leaf::Random(_))
+            )
+        };
+        let alike = self.nodes.iter().zip(&other.nodes).all(|(a, b)| {
+            a.path == b.path
+                && a.shape.same_dims(&b.shape)
+                && a.dtype == b.dtype
+                && a.inputs == b.inputs
+                && (a.op == b.op || given(&a.op) && given(&b.op))
+        });
+        if !alike {
+            return None;
+        }
+        let mut next = self.clone();
+        for (node, theirs) in next.nodes.iter_mut().zip(&other.nodes) {
+            if given(&theirs.op) {
+                node.op = theirs.op.clone();
+            }
+        }
+        Some(next)
     }
 
     /// Paths nearest to `path`, for "did you mean".

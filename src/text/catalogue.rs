@@ -39,6 +39,7 @@ const FILES: &[(&str, &str)] = &[
     ("tui.ron", include_str!("../../assets/i18n/tui.ron")),
     ("debug.ron", include_str!("../../assets/i18n/debug.ron")),
     ("cli.ron", include_str!("../../assets/i18n/cli.ron")),
+    ("train.ron", include_str!("../../assets/i18n/train.ron")),
 ];
 
 fn catalogue() -> &'static HashMap<String, Entry> {

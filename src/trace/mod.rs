@@ -9,6 +9,7 @@ pub mod derive;
 mod eval;
 pub mod provenance;
 mod run;
+pub mod train;
 mod whatif;
 
 use std::collections::HashMap;

@@ -1,0 +1,507 @@
+//! Optimisers: an update is more nodes of the same program, `update.<parameter>.…`.
+//!
+//! What changes from one update to the next (the parameters, the optimiser's memory, the learning rate, the bias
+//! corrections) enters as leaves, so that one program serves every update of a run.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
+
+use super::{
+    Affine, Binary, BuildError, Builder, Constant, Gradients, NodeId, Reduction, ScopeKind, Unary,
+};
+use crate::tensor::{Axis, DType, MAX_RANK, Shape};
+
+type Built = Result<NodeId, BuildError>;
+
+/// How parameters follow their gradients.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Optimiser {
+    /// The rule.
+    pub method: Method,
+    /// Learning rate after the warm-up.
+    pub learning_rate: f64,
+    /// λ: added to the gradient as λ·w, or, in `AdamW`, taken off the parameter as lr·λ·w.
+    pub weight_decay: f64,
+    /// Gradients are scaled down so that the norm of all together is at most this.
+    pub clip_norm: Option<f64>,
+    /// Updates over which the learning rate rises linearly to its value.
+    pub warmup: u64,
+    /// How the learning rate falls afterwards.
+    pub decay: Decay,
+}
+
+impl Default for Optimiser {
+    fn default() -> Self {
+        Self {
+            method: Method::Sgd { momentum: 0.0 },
+            learning_rate: 0.1,
+            weight_decay: 0.0,
+            clip_norm: None,
+            warmup: 0,
+            decay: Decay::Constant,
+        }
+    }
+}
+
+/// Rule of an update; g is the gradient, w the parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub enum Method {
+    /// w − lr·g. With momentum μ: u ← μ·u + g, w − lr·u.
+    Sgd {
+        /// μ.
+        #[serde(default)]
+        momentum: f64,
+    },
+    /// Adam (Kingma and Ba 2015).
+    Adam {
+        /// β₁.
+        #[serde(default = "beta1")]
+        beta1: f64,
+        /// β₂.
+        #[serde(default = "beta2")]
+        beta2: f64,
+        /// ε, beside the root.
+        #[serde(default = "epsilon")]
+        eps: f64,
+    },
+    /// Adam with decoupled weight decay (Loshchilov and Hutter 2019).
+    AdamW {
+        /// β₁.
+        #[serde(default = "beta1")]
+        beta1: f64,
+        /// β₂.
+        #[serde(default = "beta2")]
+        beta2: f64,
+        /// ε, beside the root.
+        #[serde(default = "epsilon")]
+        eps: f64,
+    },
+}
+
+fn beta1() -> f64 {
+    0.9
+}
+
+fn beta2() -> f64 {
+    0.999
+}
+
+fn epsilon() -> f64 {
+    1e-8
+}
+
+impl Method {
+    /// Adam with the usual numbers.
+    pub fn adam() -> Self {
+        Method::Adam {
+            beta1: beta1(),
+            beta2: beta2(),
+            eps: epsilon(),
+        }
+    }
+
+    /// `AdamW` with the usual numbers.
+    pub fn adamw() -> Self {
+        Method::AdamW {
+            beta1: beta1(),
+            beta2: beta2(),
+            eps: epsilon(),
+        }
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Method::Sgd { momentum } if momentum > 0.0 => "momentum",
+            Method::Sgd { .. } => "sgd",
+            Method::Adam { .. } => "adam",
+            Method::AdamW { .. } => "adamw",
+        }
+    }
+}
+
+/// How the learning rate falls after the warm-up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub enum Decay {
+    /// Not at all.
+    #[default]
+    Constant,
+    /// Along a line, to `to` times the learning rate at update `over` and from then on.
+    Linear {
+        /// Update at which the end is reached.
+        over: u64,
+        /// Share that is left.
+        #[serde(default)]
+        to: f64,
+    },
+    /// Along half a cosine (Loshchilov and Hutter 2017), likewise.
+    Cosine {
+        /// Update at which the end is reached.
+        over: u64,
+        /// Share that is left.
+        #[serde(default)]
+        to: f64,
+    },
+    /// With 1/√update from the end of the warm-up on (Vaswani et al. 2017).
+    InverseSqrt,
+}
+
+/// A setting of an optimiser that makes no sense.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BadSetting {
+    /// The field.
+    pub field: &'static str,
+    /// What it must be: the end of a catalogue key `optimiser.bad.…`.
+    pub must: &'static str,
+}
+
+impl Optimiser {
+    /// Learning rate of update `update`, counted from 0.
+    pub fn rate(&self, update: u64) -> f64 {
+        if update < self.warmup {
+            return self.learning_rate * (update + 1) as f64 / self.warmup as f64;
+        }
+        let progress = |over: u64| {
+            let span = over.saturating_sub(self.warmup).max(1) as f64;
+            ((update - self.warmup) as f64 / span).min(1.0)
+        };
+        let share = match self.decay {
+            Decay::Constant => 1.0,
+            Decay::Linear { over, to } => 1.0 - (1.0 - to) * progress(over),
+            Decay::Cosine { over, to } => {
+                let wave = 0.5 * (1.0 + libm::cos(std::f64::consts::PI * progress(over)));
+                to + (1.0 - to) * wave
+            }
+            Decay::InverseSqrt => (self.warmup.max(1) as f64 / (update + 1) as f64).sqrt(),
+        };
+        self.learning_rate * share
+    }
+
+    /// 1 − β₁ᵗ and 1 − β₂ᵗ of update `update`, counted from 0 (t = update + 1); `None` where the rule has none.
+    pub fn corrections(&self, update: u64) -> Option<[f64; 2]> {
+        match self.method {
+            Method::Sgd { .. } => None,
+            Method::Adam { beta1, beta2, .. } | Method::AdamW { beta1, beta2, .. } => {
+                let t = (update + 1) as f64;
+                Some([beta1, beta2].map(|b| 1.0 - libm::pow(b, t)))
+            }
+        }
+    }
+
+    /// The first setting that makes no sense.
+    ///
+    /// # Errors
+    /// Where a number is negative, not finite or outside its range.
+    pub fn validate(&self) -> Result<(), BadSetting> {
+        let positive = |x: f64| x.is_finite() && x > 0.0;
+        let share = |x: f64| (0.0..1.0).contains(&x);
+        let bad = |field, must| Err(BadSetting { field, must });
+        if !(self.learning_rate.is_finite() && self.learning_rate >= 0.0) {
+            return bad("learning_rate", "not_negative");
+        }
+        if !(self.weight_decay.is_finite() && self.weight_decay >= 0.0) {
+            return bad("weight_decay", "not_negative");
+        }
+        if self.clip_norm.is_some_and(|c| !positive(c)) {
+            return bad("clip_norm", "positive");
+        }
+        match self.method {
+            Method::Sgd { momentum } if !share(momentum) => return bad("momentum", "share"),
+            Method::Sgd { .. } => {}
+            Method::Adam { beta1, beta2, eps } | Method::AdamW { beta1, beta2, eps } => {
+                if !share(beta1) {
+                    return bad("beta1", "share");
+                }
+                if !share(beta2) {
+                    return bad("beta2", "share");
+                }
+                if !positive(eps) {
+                    return bad("eps", "positive");
+                }
+            }
+        }
+        match self.decay {
+            Decay::Linear { to, .. } | Decay::Cosine { to, .. } if !(0.0..=1.0).contains(&to) => {
+                bad("to", "share")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Memory of an optimiser for one parameter.
+#[derive(Clone, Debug)]
+pub struct Slot {
+    /// Its name: `m`, `v`, `velocity`.
+    pub name: &'static str,
+    /// The leaf by which the last update's value enters (zeros at first).
+    pub before: NodeId,
+    /// The value after the update.
+    pub after: NodeId,
+}
+
+/// The update of one parameter.
+#[derive(Clone, Debug)]
+pub struct ParameterUpdate {
+    /// The parameter.
+    pub parameter: NodeId,
+    /// Its gradient.
+    pub gradient: NodeId,
+    /// What is taken off it.
+    pub step: NodeId,
+    /// The parameter after the update.
+    pub new: NodeId,
+    /// The optimiser's memory.
+    pub slots: SmallVec<[Slot; 2]>,
+}
+
+/// Where an update stands in its program.
+#[derive(Clone, Debug)]
+pub struct Updates {
+    /// One a parameter that has a gradient, in forward order.
+    pub parameters: Vec<ParameterUpdate>,
+    /// Leaf of the learning rate, a scalar.
+    pub learning_rate: NodeId,
+    /// Leaves of 1 − β₁ᵗ and 1 − β₂ᵗ, scalars.
+    pub corrections: Option<[NodeId; 2]>,
+    /// Norm of all gradients together, where they are clipped.
+    pub gradient_norm: Option<NodeId>,
+}
+
+/// Appends the update of every parameter that has a gradient: `update.<parameter>.m`, `.v`, `.m_hat`, `.v_hat`,
+/// `.step`, `.new` (as far as the rule has them); memory enters by `.m_before`, `.v_before`, `.velocity_before`.
+///
+/// # Errors
+/// Where a path `update.…` is taken.
+pub fn append_update(
+    b: &mut Builder,
+    gradients: &Gradients,
+    optimiser: &Optimiser,
+) -> Result<Updates, BuildError> {
+    let pairs: Vec<_> = gradients.parameters(b.program()).collect();
+    b.scope("update", ScopeKind::Update, |b| {
+        let learning_rate = b.input("learning_rate", DType::Float, Shape::SCALAR)?;
+        let corrections = match optimiser.method {
+            Method::Sgd { .. } => None,
+            Method::Adam { .. } | Method::AdamW { .. } => Some([
+                b.input("bias_correction1", DType::Float, Shape::SCALAR)?,
+                b.input("bias_correction2", DType::Float, Shape::SCALAR)?,
+            ]),
+        };
+        let mut rule = Rule {
+            optimiser,
+            learning_rate,
+            corrections,
+            decay_rate: None,
+            clip: None,
+            raised: BTreeMap::new(),
+        };
+        if matches!(optimiser.method, Method::AdamW { .. }) && optimiser.weight_decay > 0.0 {
+            let at = Affine::Mul(optimiser.weight_decay);
+            rule.decay_rate = Some(b.affine("decay_rate", at, learning_rate)?);
+        }
+        let mut gradient_norm = None;
+        if let (Some(limit), false) = (optimiser.clip_norm, pairs.is_empty()) {
+            let norm = global_norm(b, &pairs)?;
+            gradient_norm = Some(norm);
+            rule.clip = Some(clip_factor(b, norm, limit)?);
+        }
+        let mut parameters = Vec::with_capacity(pairs.len());
+        for (parameter, gradient) in pairs {
+            let path = b.program().node(parameter).path.to_string();
+            // Shared by every parameter of the same rank, so they stand outside the parameter's scope.
+            rule.raise(b, b.shape(parameter).rank())?;
+            parameters.push(b.scope(&path, ScopeKind::Group, |b| {
+                rule.update(b, parameter, gradient)
+            })?);
+        }
+        Ok(Updates {
+            parameters,
+            learning_rate,
+            corrections,
+            gradient_norm,
+        })
+    })
+}
+
+/// √(Σ g²) over all gradients.
+fn global_norm(b: &mut Builder, pairs: &[(NodeId, NodeId)]) -> Built {
+    let mut sums = Vec::with_capacity(pairs.len());
+    for &(parameter, gradient) in pairs {
+        let path = b.program().node(parameter).path.to_string();
+        let square = b.unary(&format!("{path}.square"), Unary::Square, gradient)?;
+        let n = b.shape(square).len();
+        let row = b.reshape(
+            &format!("{path}.square_row"),
+            square,
+            Shape::named(&[(Axis::Other, n)]),
+        )?;
+        b.inline(square);
+        b.inline(row);
+        sums.push(b.reduce(&format!("{path}.square_sum"), Reduction::Sum, 0, row)?);
+    }
+    let all = b.concat("square_sums", 0, &sums)?;
+    b.inline(all);
+    let total = b.reduce("square_sum", Reduction::Sum, 0, all)?;
+    let total = b.reshape("square_sum_scalar", total, Shape::SCALAR)?;
+    b.inline(total);
+    b.unary("gradient_norm", Unary::Sqrt, total)
+}
+
+/// min(1, limit/(norm + 10⁻⁶)), as PyTorch's `clip_grad_norm_`.
+fn clip_factor(b: &mut Builder, norm: NodeId, limit: f64) -> Built {
+    let safe = b.affine("gradient_norm_safe", Affine::Add(1e-6), norm)?;
+    let limit = b.constant("clip_norm", Shape::SCALAR, Constant::Filled(limit))?;
+    let ratio = b.binary("clip_ratio", Binary::Div, limit, safe)?;
+    // min(1, r) = −max(−1, −r).
+    let minus = b.unary("clip_ratio_minus", Unary::Neg, ratio)?;
+    let floor = b.constant("clip_floor", Shape::SCALAR, Constant::Filled(-1.0))?;
+    let larger = b.binary("clip_minus", Binary::Max, floor, minus)?;
+    for id in [safe, ratio, minus, larger] {
+        b.inline(id);
+    }
+    b.unary("clip", Unary::Neg, larger)
+}
+
+struct Rule<'a> {
+    optimiser: &'a Optimiser,
+    learning_rate: NodeId,
+    corrections: Option<[NodeId; 2]>,
+    decay_rate: Option<NodeId>,
+    clip: Option<NodeId>,
+    /// Scalars under other ranks.
+    raised: BTreeMap<(NodeId, usize), NodeId>,
+}
+
+impl Rule<'_> {
+    /// All scalars with `rank` axes of length 1.
+    fn raise(&mut self, b: &mut Builder, rank: usize) -> Result<(), BuildError> {
+        let scalars = [self.learning_rate]
+            .into_iter()
+            .chain(self.corrections.into_iter().flatten())
+            .chain(self.decay_rate)
+            .chain(self.clip);
+        for id in scalars {
+            if rank == 0 || self.raised.contains_key(&(id, rank)) {
+                continue;
+            }
+            let path = &b.program().node(id).path;
+            let local = path.rsplit('.').next().unwrap_or(path).to_owned();
+            let dims: SmallVec<[(Axis, usize); MAX_RANK]> =
+                SmallVec::from_elem((Axis::One, 1), rank);
+            let view = b.reshape(&format!("{local}.rank{rank}"), id, Shape::named(&dims))?;
+            b.inline(view);
+            self.raised.insert((id, rank), view);
+        }
+        Ok(())
+    }
+
+    fn scalar(&self, b: &Builder, id: NodeId, like: NodeId) -> NodeId {
+        let rank = b.shape(like).rank();
+        self.raised.get(&(id, rank)).copied().unwrap_or(id)
+    }
+
+    fn update(
+        &self,
+        b: &mut Builder,
+        w: NodeId,
+        gradient: NodeId,
+    ) -> Result<ParameterUpdate, BuildError> {
+        let mut g = gradient;
+        if let Some(clip) = self.clip {
+            let clip = self.scalar(b, clip, w);
+            g = b.binary("clipped", Binary::Mul, g, clip)?;
+        }
+        let mut start = w;
+        if let Some(rate) = self.decay_rate {
+            let rate = self.scalar(b, rate, w);
+            let decay = b.binary("decay", Binary::Mul, w, rate)?;
+            start = b.binary("decayed", Binary::Sub, w, decay)?;
+        } else if self.optimiser.weight_decay > 0.0 {
+            let pull = Affine::Mul(self.optimiser.weight_decay);
+            let pull = b.affine("decay", pull, w)?;
+            b.inline(pull);
+            g = b.binary("decayed_gradient", Binary::Add, g, pull)?;
+        }
+        let (direction, slots) = match self.optimiser.method {
+            Method::Sgd { momentum } if momentum > 0.0 => {
+                let (velocity, slot) = Self::momentum(b, g, momentum)?;
+                (velocity, SmallVec::from_iter([slot]))
+            }
+            Method::Sgd { .. } => (g, SmallVec::new()),
+            Method::Adam { beta1, beta2, eps } | Method::AdamW { beta1, beta2, eps } => {
+                self.adam(b, g, [beta1, beta2], eps)?
+            }
+        };
+        let rate = self.scalar(b, self.learning_rate, w);
+        let step = b.binary("step", Binary::Mul, direction, rate)?;
+        let new = b.binary("new", Binary::Sub, start, step)?;
+        Ok(ParameterUpdate {
+            parameter: w,
+            gradient,
+            step,
+            new,
+            slots,
+        })
+    }
+
+    /// u ← μ·u + g.
+    fn momentum(b: &mut Builder, g: NodeId, mu: f64) -> Result<(NodeId, Slot), BuildError> {
+        let before = b.input("velocity_before", DType::Float, b.shape(g))?;
+        let kept = b.affine("velocity_kept", Affine::Mul(mu), before)?;
+        b.inline(kept);
+        let after = b.binary("velocity", Binary::Add, kept, g)?;
+        let slot = Slot {
+            name: "velocity",
+            before,
+            after,
+        };
+        Ok((after, slot))
+    }
+
+    /// m̂/(√v̂ + ε).
+    fn adam(
+        &self,
+        b: &mut Builder,
+        g: NodeId,
+        betas: [f64; 2],
+        eps: f64,
+    ) -> Result<(NodeId, SmallVec<[Slot; 2]>), BuildError> {
+        let square = b.unary("gradient_square", Unary::Square, g)?;
+        b.inline(square);
+        let mut slots = SmallVec::new();
+        let mut hats = SmallVec::<[NodeId; 2]>::new();
+        let corrections = self.corrections.unwrap_or([self.learning_rate; 2]);
+        for (((name, seen), beta), correction) in [("m", g), ("v", square)]
+            .into_iter()
+            .zip(betas)
+            .zip(corrections)
+        {
+            let before = b.input(&format!("{name}_before"), DType::Float, b.shape(g))?;
+            let kept = b.affine(&format!("{name}_kept"), Affine::Mul(beta), before)?;
+            let added = b.affine(&format!("{name}_added"), Affine::Mul(1.0 - beta), seen)?;
+            b.inline(kept);
+            b.inline(added);
+            let after = b.binary(name, Binary::Add, kept, added)?;
+            let correction = self.scalar(b, correction, g);
+            hats.push(b.binary(&format!("{name}_hat"), Binary::Div, after, correction)?);
+            slots.push(Slot {
+                name,
+                before,
+                after,
+            });
+        }
+        let root = b.unary("root", Unary::Sqrt, hats[1])?;
+        let safe = b.affine("root_eps", Affine::Add(eps), root)?;
+        let ratio = b.binary("direction", Binary::Div, hats[0], safe)?;
+        for id in [root, safe, ratio] {
+            b.inline(id);
+        }
+        Ok((ratio, slots))
+    }
+}

@@ -1,0 +1,505 @@
+//! Training: one update after the other, each a run of a program that holds the forward pass, the backward pass and
+//! the optimiser's update.
+//!
+//! Not every update is kept: a [`Trainer`] keeps losses, and parameters with the optimiser's memory every so many
+//! updates. Any update can be opened again as a full trace, recomputed with the same bits from the nearest kept
+//! state ([`Trainer::reopen`]).
+
+use std::sync::Arc;
+
+use super::{Bindings, Keep, RunError, Settings, Trace, run_with};
+use crate::program::optimiser::{Optimiser, Updates, append_update};
+use crate::program::{
+    BuildError, Builder, Gradients, Leaf, NodeId, Op, Program, Random, RandomKind, backward,
+};
+use crate::tensor::{Pool, Real, Tensor, Value};
+use crate::text::Msg;
+
+/// The program of one update over one batch.
+#[derive(Clone, Debug)]
+pub struct Lesson {
+    /// Forward, backward and update.
+    pub program: Arc<Program>,
+    /// The loss.
+    pub loss: NodeId,
+    /// Gradients.
+    pub gradients: Gradients,
+    /// The update of each parameter.
+    pub updates: Updates,
+    /// Nodes of the forward pass.
+    forward: usize,
+    /// Whether dropout draws other numbers in each update.
+    random: bool,
+    /// Only what one update hands to the next.
+    lean: Keep,
+}
+
+impl Lesson {
+    /// Appends the backward pass and the update to a forward pass.
+    ///
+    /// # Errors
+    /// Where `loss` is not one number.
+    pub fn new(forward: Program, loss: NodeId, optimiser: &Optimiser) -> Result<Self, BuildError> {
+        let length = forward.len();
+        let mut b = Builder::resume(forward);
+        let gradients = backward(&mut b, loss)?;
+        let updates = append_update(&mut b, &gradients, optimiser)?;
+        let program = b.finish();
+        let random = program.nodes().any(|(_, n)| is_dropout(&n.op));
+        let mut handed = vec![false; program.len()];
+        handed[loss.index()] = true;
+        for p in &updates.parameters {
+            handed[p.new.index()] = true;
+            for slot in &p.slots {
+                handed[slot.after.index()] = true;
+            }
+        }
+        Ok(Self {
+            program: Arc::new(program),
+            loss,
+            gradients,
+            updates,
+            forward: length,
+            random,
+            lean: Keep::Only(handed.into()),
+        })
+    }
+
+    /// The lesson of another batch of the same shape, given its forward pass, without building the rest again.
+    /// `None` where the forward passes differ in more than constants.
+    pub fn for_batch(&self, forward: &Program) -> Option<Self> {
+        if forward.len() != self.forward {
+            return None;
+        }
+        let program = Arc::new(self.program.with_constants_of(forward)?);
+        Some(Self {
+            program,
+            ..self.clone()
+        })
+    }
+
+    /// The program of update `update`: dropout draws numbers of its own in each. Update 0 is the program as built.
+    fn at(&self, update: u64) -> Arc<Program> {
+        if !self.random || update == 0 {
+            return Arc::clone(&self.program);
+        }
+        Arc::new(self.program.with_leaves(|leaf| {
+            match leaf {
+                Leaf::Random(
+                    r @ Random {
+                        kind: RandomKind::Dropout { .. },
+                        ..
+                    },
+                ) => Some(Leaf::Random(Random {
+                    seed: r
+                        .seed
+                        .wrapping_add(update.wrapping_mul(0x9e37_79b9_7f4a_7c15)),
+                    ..r.clone()
+                })),
+                _ => None,
+            }
+        }))
+    }
+}
+
+fn is_dropout(op: &Op) -> bool {
+    matches!(
+        op,
+        Op::Leaf(Leaf::Random(Random {
+            kind: RandomKind::Dropout { .. },
+            ..
+        }))
+    )
+}
+
+/// What one update hands to the next.
+#[derive(Clone, Debug)]
+pub struct State<T: Real> {
+    /// Updates made so far.
+    pub update: u64,
+    /// Parameters, and the optimiser's memory under the paths of its leaves (`update.<parameter>.m_before`).
+    pub values: Bindings<T>,
+}
+
+impl<T: Real> State<T> {
+    /// Before the first update.
+    pub fn new(parameters: Bindings<T>) -> Self {
+        Self {
+            update: 0,
+            values: parameters,
+        }
+    }
+
+    /// The parameters, without the optimiser's memory.
+    pub fn parameters(&self) -> impl Iterator<Item = (&Arc<str>, &Value<T>)> {
+        self.values
+            .iter()
+            .filter(|(path, _)| !path.starts_with("update."))
+    }
+}
+
+/// Why training stopped by itself.
+#[derive(Clone, Debug)]
+pub enum Stopped {
+    /// A batch's program does not build.
+    Build {
+        /// Which update.
+        update: u64,
+        /// Why.
+        error: Box<BuildError>,
+    },
+    /// A program does not run.
+    Run {
+        /// Which update.
+        update: u64,
+        /// Why.
+        error: Box<RunError>,
+    },
+    /// A number is no longer finite.
+    NotFinite {
+        /// Which update.
+        update: u64,
+        /// The first node that made it from finite ones.
+        path: Arc<str>,
+        /// Whether the node is a parameter or input.
+        given: bool,
+        /// NaN rather than infinity.
+        nan: bool,
+    },
+    /// An update that was not made cannot be opened.
+    NoSuchUpdate {
+        /// Which.
+        update: u64,
+        /// Updates made.
+        made: u64,
+    },
+}
+
+impl Stopped {
+    /// For the reader. Updates count from 1 there.
+    pub fn message(&self) -> Msg {
+        match self {
+            Stopped::Build { update, error } => Msg::new("train.build")
+                .arg("update", update + 1)
+                .arg("why", error),
+            Stopped::Run { update, error } => Msg::new("train.run")
+                .arg("update", update + 1)
+                .arg("why", error),
+            Stopped::NotFinite {
+                update,
+                path,
+                given,
+                nan,
+            } => Msg::new(match (given, nan) {
+                (true, _) => "train.not_finite.given",
+                (false, true) => "train.not_finite.nan",
+                (false, false) => "train.not_finite.infinite",
+            })
+            .arg("update", update + 1)
+            .arg("path", path),
+            Stopped::NoSuchUpdate { update, made } => Msg::new("train.no_such_update")
+                .arg("update", update + 1)
+                .arg("made", made),
+        }
+    }
+}
+
+impl std::fmt::Display for Stopped {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.message().fmt(f)
+    }
+}
+
+impl std::error::Error for Stopped {}
+
+/// Which states a training run keeps: bounded, whatever the number of updates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retention {
+    /// Before every so many updates.
+    pub every: u64,
+    /// When there are more than this, every second one goes, and twice as many updates pass between them.
+    pub most: usize,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self {
+            every: 10,
+            most: 64,
+        }
+    }
+}
+
+/// A training run. `B` gives the lesson of each update, counted from 0; it must give the same one whenever asked.
+#[derive(Debug)]
+pub struct Trainer<T: Real, B> {
+    batches: B,
+    optimiser: Optimiser,
+    state: State<T>,
+    losses: Vec<f64>,
+    kept: Vec<State<T>>,
+    retention: Retention,
+    settings: Settings<T>,
+}
+
+impl<T: Real, B: FnMut(u64) -> Result<Arc<Lesson>, BuildError>> Trainer<T, B> {
+    /// A run from `state` on. `losses` are those of the updates made before it (empty for a new run).
+    pub fn new(
+        optimiser: Optimiser,
+        batches: B,
+        state: State<T>,
+        losses: Vec<f64>,
+        retention: Retention,
+    ) -> Self {
+        Self {
+            batches,
+            optimiser,
+            state,
+            losses,
+            kept: Vec::new(),
+            retention: Retention {
+                every: retention.every.max(1),
+                most: retention.most.max(2),
+            },
+            settings: Settings {
+                keep: Keep::All,
+                timed: false,
+                pool: Arc::new(Pool::default()),
+            },
+        }
+    }
+
+    /// Makes one update; gives the loss before it.
+    ///
+    /// # Errors
+    /// Where the batch's program does not build or run, or a number is no longer finite. The state is then that
+    /// before the update.
+    pub fn step(&mut self) -> Result<f64, Stopped> {
+        let update = self.state.update;
+        if self.kept.is_empty() || update.is_multiple_of(self.retention.every) {
+            self.keep();
+        }
+        let lesson = self.lesson(update)?;
+        let loss = self.advance(&lesson)?;
+        self.losses.push(loss);
+        Ok(loss)
+    }
+
+    /// Parameters and the optimiser's memory after the last update.
+    pub fn state(&self) -> &State<T> {
+        &self.state
+    }
+
+    /// The loss before each update.
+    pub fn losses(&self) -> &[f64] {
+        &self.losses
+    }
+
+    /// States kept, by update.
+    pub fn kept(&self) -> impl ExactSizeIterator<Item = &State<T>> {
+        self.kept.iter()
+    }
+
+    /// The lesson of an update.
+    ///
+    /// # Errors
+    /// Where it does not build.
+    pub fn lesson(&mut self, update: u64) -> Result<Arc<Lesson>, Stopped> {
+        (self.batches)(update).map_err(|error| Stopped::Build {
+            update,
+            error: Box::new(error),
+        })
+    }
+
+    /// The state before update `update`, recomputed from the nearest kept one.
+    ///
+    /// # Errors
+    /// Where `update` was not reached.
+    pub fn state_at(&mut self, update: u64) -> Result<State<T>, Stopped> {
+        if update == self.state.update {
+            return Ok(self.state.clone());
+        }
+        let nearest = self.kept.iter().rfind(|s| s.update <= update);
+        let (Some(nearest), true) = (nearest, update < self.state.update) else {
+            return Err(Stopped::NoSuchUpdate {
+                update,
+                made: self.state.update,
+            });
+        };
+        let now = std::mem::replace(&mut self.state, nearest.clone());
+        let mut reached = Ok(0.0);
+        while self.state.update < update && reached.is_ok() {
+            reached = self
+                .lesson(self.state.update)
+                .and_then(|lesson| self.advance(&lesson));
+        }
+        let then = std::mem::replace(&mut self.state, now);
+        reached.map(|_| then)
+    }
+
+    /// Update `update` as a full trace: forward, backward and the optimiser's step, with the bits it had. The update
+    /// that comes next can be opened too.
+    ///
+    /// # Errors
+    /// Where `update` was not reached.
+    pub fn reopen(&mut self, update: u64) -> Result<(Arc<Lesson>, Trace<T>), Stopped> {
+        let mut state = self.state_at(update)?;
+        let lesson = self.lesson(update)?;
+        self.bind(&lesson, &mut state);
+        let settings = Settings {
+            keep: Keep::All,
+            timed: true,
+            pool: Arc::clone(&self.settings.pool),
+        };
+        let trace = run(&lesson, &state, &settings)?;
+        Ok((lesson, trace))
+    }
+
+    fn keep(&mut self) {
+        let update = self.state.update;
+        if self.kept.last().is_some_and(|s| s.update >= update) {
+            return;
+        }
+        if self.kept.len() >= self.retention.most {
+            let mut i = 0;
+            self.kept.retain(|_| {
+                i += 1;
+                i % 2 == 1
+            });
+            self.retention.every *= 2;
+            if !update.is_multiple_of(self.retention.every) {
+                return;
+            }
+        }
+        self.kept.push(self.state.clone());
+    }
+
+    /// Fills in the leaves that an update reads besides the parameters.
+    fn bind(&self, lesson: &Lesson, state: &mut State<T>) {
+        let mut set = |id: NodeId, x: f64| {
+            let path = Arc::clone(&lesson.program.node(id).path);
+            let value = Value::Float(Tensor::scalar(T::from_f64(x)));
+            state.values.insert(path, value);
+        };
+        set(
+            lesson.updates.learning_rate,
+            self.optimiser.rate(state.update),
+        );
+        let corrections = self.optimiser.corrections(state.update);
+        for (ids, values) in lesson.updates.corrections.iter().zip(corrections) {
+            for (&id, x) in ids.iter().zip(values) {
+                set(id, x);
+            }
+        }
+        for slot in lesson.updates.parameters.iter().flat_map(|p| &p.slots) {
+            let node = lesson.program.node(slot.before);
+            if !state.values.contains_key(&node.path) {
+                let zeros = Tensor::new(node.shape, vec![T::ZERO; node.shape.len()]);
+                state
+                    .values
+                    .insert(Arc::clone(&node.path), Value::Float(zeros));
+            }
+        }
+    }
+
+    /// Makes the update of `lesson` on the current state; gives the loss before it.
+    fn advance(&mut self, lesson: &Lesson) -> Result<f64, Stopped> {
+        let mut state = self.state.clone();
+        self.bind(lesson, &mut state);
+        let settings = Settings {
+            keep: lesson.lean.clone(),
+            ..self.settings.clone()
+        };
+        let trace = run(lesson, &state, &settings)?;
+        let loss = trace.value(lesson.loss);
+        let mut odd = (!finite(&loss)).then_some(lesson.loss);
+        let mut handed = Vec::new();
+        for p in &lesson.updates.parameters {
+            let new = trace.value(p.new);
+            if odd.is_none() && !finite(&new) {
+                odd = Some(p.new);
+            }
+            handed.push((p.parameter, new));
+            for slot in &p.slots {
+                handed.push((slot.before, trace.value(slot.after)));
+            }
+        }
+        if let Some(odd) = odd {
+            let full = Settings {
+                keep: Keep::All,
+                ..settings
+            };
+            return Err(culprit(&run(lesson, &state, &full)?, odd, state.update));
+        }
+        for (leaf, value) in handed {
+            state
+                .values
+                .insert(Arc::clone(&lesson.program.node(leaf).path), value);
+        }
+        state.update += 1;
+        self.state = state;
+        Ok(loss.get(0))
+    }
+}
+
+fn run<T: Real>(
+    lesson: &Lesson,
+    state: &State<T>,
+    settings: &Settings<T>,
+) -> Result<Trace<T>, Stopped> {
+    let program = lesson.at(state.update);
+    run_with(&program, &state.values, settings, &mut ()).map_err(|error| Stopped::Run {
+        update: state.update,
+        error: Box::new(error),
+    })
+}
+
+fn finite<T: Real>(value: &Value<T>) -> bool {
+    match value {
+        Value::Float(t) => t.data().iter().all(|x| x.is_finite()),
+        _ => true,
+    }
+}
+
+/// Goes back from a node that holds a NaN or an infinity to the first that made it. A NaN is followed before an
+/// infinity, so that the −∞ of a mask is not blamed.
+fn culprit<T: Real>(trace: &Trace<T>, from: NodeId, update: u64) -> Stopped {
+    let program = trace.program();
+    let nan = |id: NodeId| match trace.value(id) {
+        Value::Float(t) => t.data().iter().any(|x| x.is_nan()),
+        _ => false,
+    };
+    let mut seen = vec![false; program.len()];
+    let mut open = vec![from];
+    let mut first = from;
+    let mut found = false;
+    while let Some(id) = open.pop() {
+        if std::mem::replace(&mut seen[id.index()], true) {
+            continue;
+        }
+        let operands = program.node(id).inputs.iter().copied();
+        let mut bad: Vec<_> = operands.clone().filter(|&i| nan(i)).collect();
+        if bad.is_empty() {
+            bad = operands
+                .filter(|&i| {
+                    let given = matches!(
+                        program.node(i).op,
+                        Op::MaskFill { .. } | Op::Leaf(Leaf::Constant(_))
+                    );
+                    !given && !finite(&trace.value(i))
+                })
+                .collect();
+        }
+        if bad.is_empty() && (!found || id < first) {
+            (first, found) = (id, true);
+        }
+        open.extend(bad);
+    }
+    let node = program.node(first);
+    Stopped::NotFinite {
+        update,
+        path: Arc::clone(&node.path),
+        given: matches!(node.op, Op::Leaf(_)),
+        nan: nan(first),
+    }
+}

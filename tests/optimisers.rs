@@ -1,0 +1,222 @@
+//! Each optimiser against its formula written out in plain numbers, its schedules and its limits.
+
+use std::sync::Arc;
+
+use tui_transformer::program::optimiser::{Decay, Method, Optimiser};
+use tui_transformer::program::{Binary, BuildError, Builder, NodeId, Program, Reduction, Unary};
+use tui_transformer::tensor::{Shape, Tensor, Value};
+use tui_transformer::text::{self, Lang};
+use tui_transformer::trace::derive::replay_node;
+use tui_transformer::trace::train::{Lesson, Retention, State, Trainer};
+
+const START: [f64; 3] = [1.5, -0.75, 0.3];
+const UPDATES: u64 = 12;
+
+/// Σ w⁴/4 + w₀·w₁: a loss whose gradient is w³, and the other of the first two.
+fn forward() -> (Program, NodeId) {
+    let mut b = Builder::new();
+    let w = b.parameter("w", Shape::new(&[3])).unwrap();
+    let square = b.unary("square", Unary::Square, w).unwrap();
+    let fourth = b.unary("fourth", Unary::Square, square).unwrap();
+    let sum = b.reduce("sum", Reduction::Sum, 0, fourth).unwrap();
+    let quarter = b
+        .affine("quarter", tui_transformer::program::Affine::Div(4.0), sum)
+        .unwrap();
+    let first = b.slice("first", w, 0, 0, 1).unwrap();
+    let second = b.slice("second", w, 0, 1, 1).unwrap();
+    let product = b.binary("product", Binary::Mul, first, second).unwrap();
+    let loss = b.binary("loss", Binary::Add, quarter, product).unwrap();
+    (b.finish(), loss)
+}
+
+fn gradient(w: [f64; 3]) -> [f64; 3] {
+    [w[0].powi(3) + w[1], w[1].powi(3) + w[0], w[2].powi(3)]
+}
+
+/// The weights after some updates.
+fn trained(optimiser: &Optimiser) -> Vec<f64> {
+    let (program, loss) = forward();
+    let lesson = Arc::new(Lesson::new(program, loss, optimiser).unwrap());
+    let w = Value::Float(Tensor::new(Shape::new(&[3]), START.to_vec()));
+    let state = State::new([("w".into(), w)].into());
+    let batches = |_| Ok::<_, BuildError>(Arc::clone(&lesson));
+    let mut trainer = Trainer::new(
+        optimiser.clone(),
+        batches,
+        state,
+        vec![],
+        Retention::default(),
+    );
+    for _ in 0..UPDATES {
+        trainer.step().unwrap();
+    }
+    let (_, trace) = trainer.reopen(UPDATES - 1).unwrap();
+    for (id, node) in trace.program().nodes() {
+        assert_eq!(replay_node(&trace, id).different, 0, "{}", node.path);
+    }
+    assert!(
+        trace
+            .at("update.w.new")
+            .unwrap()
+            .same_bits(&trainer.state().values["w"])
+    );
+    trainer.state().values["w"].float().data().to_vec()
+}
+
+/// The same with `rule(update, w, g) → w` in plain numbers.
+fn by_hand(mut rule: impl FnMut(u64, usize, f64, f64) -> f64, clip: Option<f64>) -> [f64; 3] {
+    let mut w = START;
+    for update in 0..UPDATES {
+        let mut g = gradient(w);
+        if let Some(limit) = clip {
+            let norm = g.iter().map(|g| g * g).sum::<f64>().sqrt();
+            let factor = (limit / (norm + 1e-6)).min(1.0);
+            g = g.map(|g| g * factor);
+        }
+        for i in 0..3 {
+            w[i] = rule(update, i, w[i], g[i]);
+        }
+    }
+    w
+}
+
+fn close(ours: &[f64], theirs: &[f64]) {
+    for (a, b) in ours.iter().zip(theirs) {
+        assert!((a - b).abs() < 1e-13, "{ours:?} {theirs:?}");
+    }
+}
+
+#[test]
+fn gradient_descent_with_decay_momentum_and_a_limit() {
+    let (rate, mu, decay) = (0.05, 0.8, 0.02);
+    let optimiser = Optimiser {
+        method: Method::Sgd { momentum: mu },
+        learning_rate: rate,
+        weight_decay: decay,
+        clip_norm: Some(0.7),
+        ..Optimiser::default()
+    };
+    let mut velocity = [0.0; 3];
+    let theirs = by_hand(
+        |_, i, w, g| {
+            velocity[i] = mu * velocity[i] + (g + decay * w);
+            w - rate * velocity[i]
+        },
+        Some(0.7),
+    );
+    close(&trained(&optimiser), &theirs);
+}
+
+#[test]
+fn a_limit_above_the_norm_changes_nothing() {
+    let plain = Optimiser::default();
+    let clipped = Optimiser {
+        clip_norm: Some(1e6),
+        ..plain.clone()
+    };
+    assert_eq!(trained(&plain), trained(&clipped));
+}
+
+#[test]
+fn adam_and_adamw() {
+    let (rate, decay) = (0.03, 0.1);
+    let (beta1, beta2, eps) = (0.85, 0.97, 1e-6);
+    for decoupled in [false, true] {
+        let method = if decoupled {
+            Method::AdamW { beta1, beta2, eps }
+        } else {
+            Method::Adam { beta1, beta2, eps }
+        };
+        let optimiser = Optimiser {
+            method,
+            learning_rate: rate,
+            weight_decay: decay,
+            ..Optimiser::default()
+        };
+        let (mut m, mut v) = ([0.0; 3], [0.0; 3]);
+        let theirs = by_hand(
+            |update, i, w, g| {
+                let g = if decoupled { g } else { g + decay * w };
+                let w = if decoupled { w - rate * decay * w } else { w };
+                m[i] = beta1 * m[i] + (1.0 - beta1) * g;
+                v[i] = beta2 * v[i] + (1.0 - beta2) * g * g;
+                let t = update as i32 + 1;
+                let m_hat: f64 = m[i] / (1.0 - beta1.powi(t));
+                let v_hat: f64 = v[i] / (1.0 - beta2.powi(t));
+                w - rate * m_hat / (v_hat.sqrt() + eps)
+            },
+            None,
+        );
+        close(&trained(&optimiser), &theirs);
+    }
+}
+
+#[test]
+fn the_learning_rate_rises_and_falls() {
+    let with = |warmup, decay| Optimiser {
+        learning_rate: 0.8,
+        warmup,
+        decay,
+        ..Optimiser::default()
+    };
+    let rates = |o: &Optimiser, at: &[u64]| at.iter().map(|&u| o.rate(u)).collect::<Vec<_>>();
+    let constant = with(4, Decay::Constant);
+    close(
+        &rates(&constant, &[0, 1, 3, 4, 1000]),
+        &[0.2, 0.4, 0.8, 0.8, 0.8],
+    );
+    let linear = with(0, Decay::Linear { over: 10, to: 0.0 });
+    close(&rates(&linear, &[0, 5, 10, 99]), &[0.8, 0.4, 0.0, 0.0]);
+    let cosine = with(2, Decay::Cosine { over: 12, to: 0.25 });
+    close(
+        &rates(&cosine, &[1, 2, 7, 12, 99]),
+        &[0.8, 0.8, 0.5, 0.2, 0.2],
+    );
+    let root = with(4, Decay::InverseSqrt);
+    close(&rates(&root, &[3, 15, 63]), &[0.8, 0.4, 0.2]);
+    // A schedule acts: the rate of each update enters its program.
+    let falling = with(
+        0,
+        Decay::Linear {
+            over: UPDATES,
+            to: 0.0,
+        },
+    );
+    let falling = Optimiser {
+        learning_rate: 0.1,
+        ..falling
+    };
+    let theirs = by_hand(
+        |update, _, w, g| w - 0.1 * (1.0 - update as f64 / UPDATES as f64) * g,
+        None,
+    );
+    close(&trained(&falling), &theirs);
+}
+
+#[test]
+fn settings_that_make_no_sense_are_named() {
+    let bad = |change: &dyn Fn(&mut Optimiser)| {
+        let mut o = Optimiser::default();
+        change(&mut o);
+        let bad = o.validate().unwrap_err();
+        let key = format!("optimiser.bad.{}", bad.must);
+        for lang in [Lang::En, Lang::Zh] {
+            assert!(text::tr(lang, &key).contains("{field}"));
+        }
+        bad.field
+    };
+    assert!(Optimiser::default().validate().is_ok());
+    assert_eq!(bad(&|o| o.learning_rate = f64::NAN), "learning_rate");
+    assert_eq!(bad(&|o| o.learning_rate = -0.1), "learning_rate");
+    assert_eq!(bad(&|o| o.weight_decay = f64::INFINITY), "weight_decay");
+    assert_eq!(bad(&|o| o.clip_norm = Some(0.0)), "clip_norm");
+    assert_eq!(
+        bad(&|o| o.method = Method::Sgd { momentum: 1.0 }),
+        "momentum"
+    );
+    let adam = |beta1, beta2, eps| Method::Adam { beta1, beta2, eps };
+    assert_eq!(bad(&|o| o.method = adam(1.0, 0.9, 1e-8)), "beta1");
+    assert_eq!(bad(&|o| o.method = adam(0.9, -0.1, 1e-8)), "beta2");
+    assert_eq!(bad(&|o| o.method = adam(0.9, 0.9, 0.0)), "eps");
+    assert_eq!(bad(&|o| o.decay = Decay::Linear { over: 1, to: 2.0 }), "to");
+}
