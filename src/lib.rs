@@ -8,6 +8,7 @@
 //! walkthrough, explain, debug, export → trace          text: used by all, uses nothing
 //! ```
 
+pub mod cli;
 pub mod explain;
 pub mod export;
 pub mod kernels;

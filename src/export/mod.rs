@@ -13,6 +13,7 @@ mod html;
 mod json;
 mod latex;
 mod markdown;
+pub mod select;
 mod table;
 mod text;
 

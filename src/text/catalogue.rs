@@ -63,21 +63,19 @@ fn catalogue() -> &'static HashMap<String, Entry> {
 /// The text of `key` in `lang`. An unknown key is a bug that the tests catch; it shows as the key itself.
 pub fn tr(lang: Lang, key: &str) -> &'static str {
     static MISSING: OnceLock<std::sync::Mutex<HashMap<String, &'static str>>> = OnceLock::new();
-    match catalogue().get(key) {
-        Some(e) => match lang {
-            Lang::En => &e.en,
-            Lang::Zh => &e.zh,
-        },
-        None => {
-            debug_assert!(false, "no message `{key}` in assets/i18n");
-            let mut seen = MISSING
-                .get_or_init(Default::default)
-                .lock()
-                .unwrap_or_else(std::sync::PoisonError::into_inner);
-            seen.entry(key.to_owned())
-                .or_insert_with(|| Box::leak(key.to_owned().into_boxed_str()))
-        }
+    if let Some(entry) = catalogue().get(key) {
+        return match lang {
+            Lang::En => &entry.en,
+            Lang::Zh => &entry.zh,
+        };
     }
+    debug_assert!(false, "no message `{key}` in assets/i18n");
+    let mut seen = MISSING
+        .get_or_init(Default::default)
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    seen.entry(key.to_owned())
+        .or_insert_with(|| Box::leak(key.to_owned().into_boxed_str()))
 }
 
 /// Whether the catalogue has `key`.
@@ -135,13 +133,12 @@ impl Msg {
                 return out;
             };
             let name = &tail[..close];
-            match self.args.iter().find(|(n, _)| *n == name) {
-                Some((_, value)) => out.push_str(value),
-                None => {
-                    out.push('{');
-                    out.push_str(name);
-                    out.push('}');
-                }
+            if let Some((_, value)) = self.args.iter().find(|(n, _)| *n == name) {
+                out.push_str(value);
+            } else {
+                out.push('{');
+                out.push_str(name);
+                out.push('}');
             }
             rest = &tail[close + 1..];
         }

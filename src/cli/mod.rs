@@ -1,0 +1,121 @@
+//! The command line: arguments, one file a subcommand, exit codes.
+//!
+//! Output for programs goes to standard output; messages go to standard error. Exit codes: 0 good, 1 a check
+//! failed, 2 usage or bad input.
+
+pub mod args;
+mod localise;
+mod usage;
+pub mod value;
+
+pub mod check;
+pub mod compare;
+pub mod completions;
+pub mod export;
+pub mod generate;
+pub mod help;
+pub mod man;
+pub mod open;
+pub mod snapshot;
+pub mod steps;
+pub mod train;
+
+#[cfg(test)]
+mod tests;
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use crate::text::{Lang, Msg, tr};
+use args::{Cli, Command};
+
+/// Exit code where a check failed.
+pub const CHECK_FAILED: u8 = 1;
+/// Exit code for usage errors and bad input.
+pub const BAD_INPUT: u8 = 2;
+
+/// Why a command ended early. None of these is a bug: bugs panic and are reported as such.
+#[derive(Debug)]
+pub enum Failure {
+    /// Something the user can mend. Printed after `error:`; exit code 2.
+    User(Msg),
+    /// A diagnostic rendered already (with file, line and column). Printed as it is; exit code 2.
+    Diagnostic(String),
+    /// A check failed and was reported. Nothing is printed; exit code 1.
+    Check,
+    /// Who read standard output went away. Nothing is printed; exit code 0.
+    BrokenPipe,
+}
+
+impl From<Msg> for Failure {
+    fn from(msg: Msg) -> Self {
+        Self::User(msg)
+    }
+}
+
+impl From<crate::export::file::Error> for Failure {
+    fn from(error: crate::export::file::Error) -> Self {
+        if error.is_broken_pipe() {
+            Self::BrokenPipe
+        } else {
+            Self::User(error.msg)
+        }
+    }
+}
+
+/// Errors of standard output.
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            Self::BrokenPipe
+        } else {
+            Self::User(Msg::new("export.file.stdout").arg("error", error))
+        }
+    }
+}
+
+/// Parses `raw` (program name first), runs the command, and gives the exit code.
+pub fn main(raw: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let raw: Vec<OsString> = raw.into_iter().collect();
+    let lang = args::language(&raw);
+    match args::parse(&raw, lang) {
+        Ok(cli) => finish(run(&cli, lang), lang),
+        Err(error) => usage::report(&error, lang),
+    }
+}
+
+fn run(cli: &Cli, lang: Lang) -> Result<(), Failure> {
+    match &cli.command {
+        Some(_) if cli.open.is_given() => Err(Msg::new("cli.open_and_command").into()),
+        Some(Command::Completions(args)) => completions::run(args, lang),
+        Some(Command::Man(args)) => man::run(args, lang),
+        Some(Command::Help(args)) => help::run(args, lang),
+        None => help::run(&help::Args::default(), lang),
+    }
+}
+
+/// Prints what went wrong, if anything, and chooses the exit code.
+fn finish(result: Result<(), Failure>, lang: Lang) -> ExitCode {
+    match result {
+        Ok(()) | Err(Failure::BrokenPipe) => ExitCode::SUCCESS,
+        Err(Failure::Check) => ExitCode::from(CHECK_FAILED),
+        Err(Failure::User(msg)) => {
+            complain(&format!(
+                "{} {}",
+                tr(lang, "cli.error_label"),
+                msg.render(lang)
+            ));
+            ExitCode::from(BAD_INPUT)
+        }
+        Err(Failure::Diagnostic(text)) => {
+            complain(text.trim_end());
+            ExitCode::from(BAD_INPUT)
+        }
+    }
+}
+
+/// A line on standard error. Where that is closed, nobody listens.
+fn complain(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}

@@ -1,0 +1,269 @@
+//! Who may use whom. Each folder of `src/` has a list of the folders and terminal crates it may name; anything
+//! else is an edge that the design does not have.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Crates that only the fronts may use.
+const GUARDED_CRATES: [&str; 4] = ["clap", "crossterm", "ratatui", "color_eyre"];
+
+/// A folder and what it may use beside itself and `text`.
+const ALLOWED: &[(&str, &[&str])] = &[
+    ("text", &[]),
+    ("tensor", &[]),
+    ("program", &["tensor"]),
+    ("kernels", &["tensor"]),
+    ("trace", &["tensor", "program", "kernels"]),
+    ("model", &["tensor", "program"]),
+    ("scenario", &["tensor", "program", "model", "trace"]),
+    (
+        "walkthrough",
+        &["tensor", "program", "trace", "model", "scenario"],
+    ),
+    (
+        "explain",
+        &["tensor", "program", "trace", "model", "walkthrough"],
+    ),
+    ("export", &["tensor", "program", "trace", "walkthrough"]),
+    (
+        "debug",
+        &[
+            "tensor",
+            "program",
+            "kernels",
+            "trace",
+            "model",
+            "scenario",
+            "walkthrough",
+            "explain",
+        ],
+    ),
+    (
+        "app",
+        &[
+            "tensor",
+            "program",
+            "trace",
+            "model",
+            "scenario",
+            "walkthrough",
+            "explain",
+            "export",
+            "debug",
+        ],
+    ),
+    (
+        "tui",
+        &[
+            "tensor",
+            "program",
+            "trace",
+            "model",
+            "scenario",
+            "walkthrough",
+            "explain",
+            "export",
+            "debug",
+            "app",
+            "ratatui",
+            "crossterm",
+        ],
+    ),
+    (
+        "cli",
+        &[
+            "tensor",
+            "program",
+            "kernels",
+            "trace",
+            "model",
+            "scenario",
+            "walkthrough",
+            "explain",
+            "export",
+            "debug",
+            "app",
+            "tui",
+            "clap",
+        ],
+    ),
+    ("main", &["cli", "color_eyre"]),
+];
+
+fn source_files(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            source_files(&path, files);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            files.push(path);
+        }
+    }
+}
+
+/// The room a file is in: its top folder in `src/`, or its name for a file beside them.
+fn room(src: &Path, file: &Path) -> String {
+    let first = file.strip_prefix(src).unwrap().iter().next().unwrap();
+    let name = first.to_str().unwrap();
+    name.strip_suffix(".rs").unwrap_or(name).to_owned()
+}
+
+/// Source without comments and string contents, and without the tests at the end of a file (tests may look
+/// further than the code they test).
+fn code(source: &str) -> String {
+    let mut out = String::new();
+    let mut skip_module = false;
+    for line in source.lines() {
+        if line == "#[cfg(test)]" {
+            skip_module = true;
+            continue;
+        }
+        if skip_module {
+            // A module in its own file is one line; one in this file ends with a brace at the margin.
+            skip_module = !(line == "}" || line.ends_with(';') && !line.starts_with(' '));
+            continue;
+        }
+        let line = line.split("//").next().unwrap_or("");
+        for (i, part) in line.split('"').enumerate() {
+            if i % 2 == 0 {
+                out.push_str(part);
+            }
+        }
+        out.push('\n');
+    }
+    out
+}
+
+/// First names after `prefix::`, also in `prefix::{a, b::{c}, d}`.
+fn names_after(code: &str, prefix: &str) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    let pattern = format!("{prefix}::");
+    for (at, _) in code.match_indices(&pattern) {
+        let before = code[..at].chars().next_back();
+        if before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':') {
+            continue;
+        }
+        let rest = &code[at + pattern.len()..];
+        if let Some(group) = rest.strip_prefix('{') {
+            let mut depth = 0;
+            let mut name = String::new();
+            let mut fresh = true;
+            for c in group.chars() {
+                match c {
+                    '{' => depth += 1,
+                    '}' if depth == 0 => break,
+                    '}' => depth -= 1,
+                    ',' if depth == 0 => {
+                        names.insert(std::mem::take(&mut name));
+                        fresh = true;
+                        continue;
+                    }
+                    _ => {}
+                }
+                if depth == 0 && fresh {
+                    if c.is_alphanumeric() || c == '_' {
+                        name.push(c);
+                    } else if !c.is_whitespace() {
+                        fresh = false;
+                    }
+                }
+            }
+            names.insert(name);
+        } else {
+            names.insert(
+                rest.chars()
+                    .take_while(|c| c.is_alphanumeric() || *c == '_')
+                    .collect(),
+            );
+        }
+    }
+    names.remove("");
+    names
+}
+
+/// What a source uses: rooms of this crate and guarded crates.
+fn uses(source: &str, rooms: &BTreeSet<&str>) -> BTreeSet<String> {
+    let code = code(source);
+    let mut used: BTreeSet<String> = ["crate", "tui_transformer"]
+        .iter()
+        .flat_map(|prefix| names_after(&code, prefix))
+        .filter(|name| rooms.contains(name.as_str()))
+        .collect();
+    for guarded in GUARDED_CRATES {
+        if !names_after(&code, guarded).is_empty() || code.contains(&format!("use {guarded};")) {
+            used.insert(guarded.to_owned());
+        }
+    }
+    used
+}
+
+#[test]
+fn modules_use_only_what_is_below_them() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let rooms: BTreeSet<&str> = ALLOWED.iter().map(|(name, _)| *name).collect();
+    let mut files = Vec::new();
+    source_files(&src, &mut files);
+    assert!(files.len() > 20, "only {} source files found", files.len());
+    let mut wrong = Vec::new();
+    for file in files {
+        let room = room(&src, &file);
+        let name = file.strip_prefix(&src).unwrap().display().to_string();
+        // Files that are tests as a whole.
+        if room == "lib" || name.ends_with("tests.rs") || name.contains("/tests/") {
+            continue;
+        }
+        let Some((_, allowed)) = ALLOWED.iter().find(|(r, _)| *r == room) else {
+            wrong.push(format!("src/{name}: `{room}` has no line in the table"));
+            continue;
+        };
+        for used in uses(&fs::read_to_string(&file).unwrap(), &rooms) {
+            if used != room && used != "text" && !allowed.contains(&used.as_str()) {
+                wrong.push(format!("src/{name}: `{room}` may not use `{used}`"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_table_has_no_circle() {
+    // Each room uses only rooms of earlier lines: nothing can come back around.
+    for (i, (room, allowed)) in ALLOWED.iter().enumerate() {
+        for used in *allowed {
+            let below = ALLOWED[..i].iter().any(|(r, _)| r == used);
+            assert!(
+                below || GUARDED_CRATES.contains(used),
+                "`{room}` uses `{used}`, which is not below it"
+            );
+        }
+    }
+}
+
+#[test]
+fn uses_are_found() {
+    let rooms: BTreeSet<&str> = ["trace", "program", "tui", "cli", "text"].into();
+    let found = |source: &str| -> Vec<String> { uses(source, &rooms).into_iter().collect() };
+    assert_eq!(found("use crate::trace::Trace;"), ["trace"]);
+    assert_eq!(
+        found("use crate::{\n    program::{self, Op},\n    trace,\n    text::tr,\n};"),
+        ["program", "text", "trace"]
+    );
+    assert_eq!(found("fn f() { crate::cli::main() }"), ["cli"]);
+    assert_eq!(found("use tui_transformer::cli;"), ["cli"]);
+    assert_eq!(found("use ratatui::style::Style;"), ["ratatui"]);
+    assert_eq!(found("#[derive(clap::Args)]\nstruct A;"), ["clap"]);
+    assert_eq!(
+        found("// crate::tui::x\nlet s = \"crate::tui::x\";"),
+        [""; 0]
+    );
+    assert_eq!(
+        found("#[cfg(test)]\nmod tests {\n    use crate::tui;\n}\nuse crate::cli::x;"),
+        ["cli"]
+    );
+    assert_eq!(
+        found("#[cfg(test)]\nmod tests;\nuse crate::cli::x;"),
+        ["cli"]
+    );
+    assert_eq!(found("use my_clap::x; use crate::other::y;"), [""; 0]);
+}
