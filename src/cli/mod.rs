@@ -11,6 +11,7 @@ pub mod value;
 pub mod check;
 pub mod compare;
 pub mod completions;
+pub mod config_template;
 pub mod export;
 pub mod generate;
 pub mod help;

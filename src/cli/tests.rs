@@ -34,6 +34,7 @@ fn all_commands() -> Vec<(&'static str, clap::Command)> {
         ("compare", of::<compare::Args>()),
         ("snapshot", of::<snapshot::Args>()),
         ("completions", of::<completions::Args>()),
+        ("config_template", of::<config_template::Args>()),
         ("man", of::<man::Args>()),
         ("help", of::<help::Args>()),
     ]
@@ -73,7 +74,7 @@ fn commands_are_well_formed_in_both_languages() {
         args::command(lang).debug_assert();
         for command in args::command(lang).get_subcommands() {
             let about = command.get_about().map(ToString::to_string);
-            let name = command.get_name();
+            let name = command.get_name().replace('-', "_");
             assert_eq!(
                 about.as_deref(),
                 Some(tr(lang, &format!("cli.{name}.about")))
