@@ -15,6 +15,7 @@ pub mod kernels;
 pub mod model;
 pub mod program;
 pub mod scenario;
+pub mod session;
 pub mod tensor;
 pub mod text;
 pub mod trace;

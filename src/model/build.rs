@@ -134,6 +134,22 @@ impl<'a> ModelBuilder<'a> {
         }
     }
 
+    /// Builds inside a scope.
+    ///
+    /// # Errors
+    /// Those of `build`.
+    pub fn within<R>(
+        &mut self,
+        name: &str,
+        kind: ScopeKind,
+        build: impl FnOnce(&mut Self) -> Result<R, BuildError>,
+    ) -> Result<R, BuildError> {
+        let scope = self.b.enter(name, kind);
+        let built = build(self);
+        self.b.leave(scope);
+        built
+    }
+
     /// The ids of the vocabulary as a node, `vocabulary.ids`.
     ///
     /// # Errors

@@ -3,8 +3,10 @@
 mod blocks;
 pub mod build;
 pub mod config;
+pub mod generate;
 pub mod masks;
 pub mod params;
+pub mod validate;
 
 pub use blocks::Cache;
 pub use build::{Forward, ModelBuilder, Outputs, Sequences, forward};

@@ -35,6 +35,13 @@ pub struct Builder {
     prefix: String,
 }
 
+/// An open scope.
+#[derive(Debug)]
+#[must_use]
+pub struct Entered {
+    outer: String,
+}
+
 impl Builder {
     /// An empty program.
     pub fn new() -> Self {
@@ -91,6 +98,14 @@ impl Builder {
         kind: ScopeKind,
         build: impl FnOnce(&mut Self) -> Result<R, BuildError>,
     ) -> Result<R, BuildError> {
+        let scope = self.enter(name, kind);
+        let result = build(self);
+        self.leave(scope);
+        result
+    }
+
+    /// Opens a scope that [`Builder::leave`] closes; [`Builder::scope`] does both.
+    pub fn enter(&mut self, name: &str, kind: ScopeKind) -> Entered {
         let id = ScopeId(self.program.scopes.len() as u32);
         let path: Arc<str> = self.path(name).into();
         let start = self.program.nodes.len() as u32;
@@ -102,12 +117,17 @@ impl Builder {
             nodes: start..start,
         });
         self.stack.push(id);
-        let outer = std::mem::replace(&mut self.prefix, path.to_string());
-        let result = build(self);
-        self.prefix = outer;
-        self.stack.pop();
-        self.program.scopes[id.0 as usize].nodes.end = self.program.nodes.len() as u32;
-        result
+        Entered {
+            outer: std::mem::replace(&mut self.prefix, path.to_string()),
+        }
+    }
+
+    /// Closes the scope opened last.
+    pub fn leave(&mut self, scope: Entered) {
+        self.prefix = scope.outer;
+        if let Some(id) = self.stack.pop() {
+            self.program.scopes[id.0 as usize].nodes.end = self.program.nodes.len() as u32;
+        }
     }
 
     /// Says what the current scope is, once its parts are known.

@@ -1,6 +1,10 @@
 //! Scenario files: schema, loading, diagnostics, validation, the scenarios that are embedded.
 
+pub mod diagnostic;
+mod npz;
 pub mod schema;
+pub mod tokenise;
+pub mod weights;
 
 pub use schema::Scenario;
 
@@ -17,4 +21,9 @@ fn options() -> ron::Options {
     ron::Options::default()
         .with_default_extension(ron::extensions::Extensions::IMPLICIT_SOME)
         .with_recursion_limit(64)
+}
+
+/// Text of a corpus that comes with the program.
+pub fn embedded_corpus(_name: &str) -> Option<&'static str> {
+    None
 }

@@ -1,0 +1,219 @@
+//! Generation as a program: one frame `gen.N` a decoding call, all of them nodes of one graph.
+//!
+//! The next token is a node like any other, so the whole run is known before it starts; stopping at an end token is
+//! the interpreter's business. With a cache a frame computes the last position only; its numbers have the same bits.
+
+use super::blocks::Cache;
+use super::build::{ModelBuilder, Sequences};
+use crate::program::composite::{self, Shift};
+use crate::program::{
+    Affine, Binary, BuildError, Constant, NodeId, Op, Pick, Program, Random, RandomKind, ScopeKind,
+    Unary,
+};
+use crate::tensor::{Axis, Shape};
+
+/// How the next token is chosen.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Choice {
+    /// The most probable one; the first of equals.
+    Greedy,
+    /// Drawn.
+    Sample {
+        /// Logits are divided by this.
+        temperature: f64,
+        /// Only so many most probable tokens.
+        top_k: Option<usize>,
+        /// Only the most probable tokens that together reach this probability.
+        top_p: Option<f64>,
+        /// Seed of the drawn numbers.
+        seed: u64,
+    },
+}
+
+/// What is generated.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Calls {
+    /// One call a prefix, whatever was predicted.
+    Forced(Vec<Vec<i64>>),
+    /// Each call reads what the one before chose.
+    Free {
+        /// First tokens.
+        from: Vec<i64>,
+        /// Number of calls.
+        max_new: usize,
+        /// How the next token is chosen.
+        choice: Choice,
+    },
+}
+
+/// Builds a generation run: the encoder once, then one frame a call. `known` is the sentence that forced prefixes
+/// come from, where there is one: its next token is compared with what is predicted.
+///
+/// # Errors
+/// Where parts do not fit.
+pub fn generate(
+    mut m: ModelBuilder<'_>,
+    source: Option<&Sequences>,
+    calls: &Calls,
+    known: Option<&[i64]>,
+    cached: bool,
+) -> Result<Program, BuildError> {
+    m.vocabulary()?;
+    let memory = match source {
+        Some(s) if m.resolved.has_encoder => {
+            let x = m.source_input(s)?;
+            Some((m.encoder(x, s)?, s))
+        }
+        _ => None,
+    };
+    match calls {
+        Calls::Forced(prefixes) => {
+            for (i, prefix) in prefixes.iter().enumerate() {
+                let path = format!("gen.{i}.tokens");
+                let tokens = composite::token_ids(&mut m.b, &path, 1, prefix)?;
+                let probs = frame(&mut m, i, tokens, 0, memory, None)?;
+                if let Some(&next) = known
+                    .and_then(|k| k.strip_prefix(prefix.as_slice()))
+                    .and_then(|rest| rest.first())
+                {
+                    target(&mut m, i, probs, next)?;
+                }
+            }
+        }
+        Calls::Free {
+            from,
+            max_new,
+            choice,
+        } => {
+            let mut cache = cached.then(Cache::default);
+            let mut tokens = composite::token_ids(&mut m.b, "gen.0.tokens", 1, from)?;
+            let mut first = 0;
+            for i in 0..*max_new {
+                frame(&mut m, i, tokens, first, memory, cache.as_mut())?;
+                let next = choose(&mut m, i, *choice)?;
+                if i + 1 < *max_new {
+                    if cached {
+                        first = m.b.shape(tokens).dims()[1];
+                    }
+                    tokens =
+                        m.b.concat(&format!("gen.{}.tokens", i + 1), 1, &[tokens, next])?;
+                }
+            }
+        }
+    }
+    Ok(m.b.finish())
+}
+
+/// One decoding call over `tokens [1, token]`; with a cache, over those from `first` on.
+fn frame(
+    m: &mut ModelBuilder<'_>,
+    i: usize,
+    tokens: NodeId,
+    first: usize,
+    memory: Option<(NodeId, &Sequences)>,
+    cache: Option<&mut Cache>,
+) -> Result<NodeId, BuildError> {
+    let call = format!("gen.{i}");
+    m.within(&call, ScopeKind::Generation, |m| {
+        let s = m.b.shape(tokens);
+        let ids = if first == 0 {
+            m.b.reshape("embed.target.ids", tokens, s)?
+        } else {
+            m.b.slice("embed.target.ids", tokens, 1, first, s.dims()[1] - first)?
+        };
+        let x = m.embed("target", ids, first, None)?;
+        let hidden = m.decoder(x, None, first, memory, cache)?;
+        Ok(m.output(hidden)?.1)
+    })
+}
+
+/// The token that the known sentence goes on with, and its probability.
+fn target(m: &mut ModelBuilder<'_>, i: usize, probs: NodeId, next: i64) -> Result<(), BuildError> {
+    let s = m.b.shape(probs);
+    let (tokens, words) = (s.dims()[1], s.dims()[2]);
+    m.within(&format!("gen.{i}"), ScopeKind::Group, |m| {
+        let b = &mut m.b;
+        let last = b.slice("last_probs", probs, 1, tokens - 1, 1)?;
+        let row = b.reshape(
+            "last_probs_row",
+            last,
+            Shape::named(&[(Axis::Batch, 1), (Axis::Vocab, words)]),
+        )?;
+        let one = Shape::named(&[(Axis::Token, 1)]);
+        let column = Shape::named(&[(Axis::Batch, 1), (Axis::One, 1)]);
+        let id = b.constant("target_id", one, Constant::Int([next].into()))?;
+        let id = b.reshape("target_id_column", id, column)?;
+        let picked = b.gather("target_prob_column", Pick::Along, row, id)?;
+        for id in [last, row, id, picked] {
+            b.inline(id);
+        }
+        b.reshape("target_prob", picked, one)?;
+        Ok(())
+    })
+}
+
+/// The next token `[1, 1]` of frame `i`, with every number of the choice as a node.
+fn choose(m: &mut ModelBuilder<'_>, i: usize, choice: Choice) -> Result<NodeId, BuildError> {
+    let program = m.b.program();
+    let logits = program
+        .find(&format!("gen.{i}.output.logits"))
+        .expect("the frame has logits");
+    let argmax = program
+        .find(&format!("gen.{i}.output.argmax"))
+        .expect("the frame has a greedy choice");
+    let s = m.b.shape(logits);
+    let (tokens, words) = (s.dims()[1], s.dims()[2]);
+    let row = Shape::named(&[(Axis::Batch, 1), (Axis::Vocab, words)]);
+    let one = Shape::named(&[(Axis::Batch, 1), (Axis::Token, 1)]);
+    m.within(&format!("gen.{i}.next"), ScopeKind::Group, |m| {
+        let b = &mut m.b;
+        let Choice::Sample {
+            temperature,
+            top_k,
+            top_p,
+            seed,
+        } = choice
+        else {
+            return b.slice("id", argmax, 1, tokens - 1, 1);
+        };
+        let last = b.slice("logits_row", logits, 1, tokens - 1, 1)?;
+        b.inline(last);
+        let last = b.reshape("logits", last, row)?;
+        let scaled = b.affine("scaled", Affine::Div(temperature), last)?;
+        let mut order = b.apply("order", Op::ArgSort, &[scaled])?;
+        if let Some(k) = top_k.filter(|k| *k < words) {
+            order = b.slice("kept", order, 1, 0, k.max(1))?;
+        }
+        let sorted = b.gather("kept_logits", Pick::Along, scaled, order)?;
+        let probs = composite::softmax(b, "probs", sorted, Shift::WhenNeeded, false)?;
+        let mut cumulative = b.apply("cumulative", Op::CumSum, &[probs])?;
+        if let Some(p) = top_p {
+            // A candidate stays while those before it have not yet reached p.
+            let before = b.binary("cumulative_before", Binary::Sub, cumulative, probs)?;
+            let minus = b.unary("minus", Unary::Neg, before)?;
+            let room = b.affine("room", Affine::Add(p), minus)?;
+            b.inline(minus);
+            let stays = b.unary("stays", Unary::Step, room)?;
+            let kept = b.binary("kept_probs", Binary::Mul, probs, stays)?;
+            cumulative = b.apply("kept_cumulative", Op::CumSum, &[kept])?;
+        }
+        let random = Random {
+            seed,
+            stream: i as u64,
+            kind: RandomKind::Uniform,
+        };
+        let drawn = b.random(
+            "drawn",
+            Shape::named(&[(Axis::Batch, 1), (Axis::One, 1)]),
+            random,
+        )?;
+        let n = b.shape(cumulative).dims()[1];
+        let total = b.slice("total", cumulative, 1, n - 1, 1)?;
+        let threshold = b.binary("threshold", Binary::Mul, drawn, total)?;
+        let rank = b.apply("rank", Op::Sample, &[cumulative, threshold])?;
+        let rank = b.reshape("rank_column", rank, one)?;
+        b.inline(rank);
+        let id = b.gather("id", Pick::Along, order, rank)?;
+        Ok(b.name_axes(id, &[Axis::Batch, Axis::Token]))
+    })
+}

@@ -1,0 +1,346 @@
+//! What is wrong with a configuration, found before anything is built or allocated.
+
+use super::build::Sequences;
+use super::config::{LayerConfig, ModelConfig, NormConfig, Positions, Scale, StackConfig};
+use super::params::{VocabSizes, resolve};
+use crate::text::Msg;
+
+/// Something wrong with a configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigProblem {
+    /// The field, such as `model.encoder.layers[1].kv_heads`.
+    pub field: String,
+    /// What is wrong.
+    pub msg: Msg,
+    /// How to mend it.
+    pub help: Option<Msg>,
+}
+
+fn problem(field: impl Into<String>, msg: Msg) -> ConfigProblem {
+    ConfigProblem {
+        field: field.into(),
+        msg,
+        help: None,
+    }
+}
+
+/// Most layers of a stack, words of a vocabulary, width of anything, numbers of all parameters.
+const MOST_LAYERS: usize = 10_000;
+const MOST_WORDS: usize = 1 << 26;
+const MOST_WIDTH: usize = 1 << 20;
+const MOST_PARAMETERS: usize = 1 << 35;
+
+/// Everything wrong with `config`; empty where it can be built.
+pub fn validate(config: &ModelConfig, vocab: VocabSizes) -> Vec<ConfigProblem> {
+    let mut found = Vec::new();
+    for (field, words) in [
+        ("vocabulary", vocab.source),
+        ("target_vocabulary", vocab.target),
+    ] {
+        if words == 0 || words > MOST_WORDS {
+            found.push(problem(
+                field,
+                Msg::new("config.words")
+                    .arg("value", words)
+                    .arg("most", MOST_WORDS),
+            ));
+            break;
+        }
+    }
+    let mut width = |field: &str, value: usize| {
+        if value == 0 || value > MOST_WIDTH {
+            found.push(problem(
+                format!("model.{field}"),
+                Msg::new("config.width")
+                    .arg("value", value)
+                    .arg("most", MOST_WIDTH),
+            ));
+        }
+    };
+    width("d_model", config.d_model);
+    width("heads", config.heads);
+    width("d_ff", config.d_ff);
+    for (field, value) in [
+        ("kv_heads", config.kv_heads),
+        ("d_k", config.d_k),
+        ("d_v", config.d_v),
+    ] {
+        if let Some(value) = value {
+            width(field, value);
+        }
+    }
+    if config.encoder.is_none() && config.decoder.is_none() {
+        found.push(problem("model", Msg::new("config.no_stack")));
+    }
+    norm(&mut found, "model.norm", &config.norm);
+    attention(
+        &mut found,
+        "model.attention",
+        config.attention.window,
+        config.attention.scale,
+    );
+    for (field, rate) in [
+        ("embedding", config.dropout.embedding),
+        ("attention", config.dropout.attention),
+        ("sublayer", config.dropout.sublayer),
+        ("ffn", config.dropout.ffn),
+    ] {
+        if !(0.0..1.0).contains(&rate) {
+            found.push(problem(
+                format!("model.dropout.{field}"),
+                Msg::new("config.rate").arg("value", rate),
+            ));
+        }
+    }
+    if !found.is_empty() {
+        return found;
+    }
+    let both = config.encoder.is_some() && config.decoder.is_some();
+    if config.embedding.shared && both && vocab.source != vocab.target {
+        found.push(problem(
+            "model.embedding.shared",
+            Msg::new("config.shared")
+                .arg("source", vocab.source)
+                .arg("target", vocab.target),
+        ));
+    }
+    for (name, stack) in [("encoder", &config.encoder), ("decoder", &config.decoder)] {
+        if let Some(stack) = stack {
+            self::stack(&mut found, config, name, stack);
+        }
+    }
+    positions(&mut found, config);
+    if found.is_empty() {
+        size(&mut found, config, vocab);
+    }
+    found
+}
+
+fn norm(found: &mut Vec<ConfigProblem>, at: &str, n: &NormConfig) {
+    if !(n.eps.is_finite() && n.eps >= 0.0) {
+        found.push(problem(
+            format!("{at}.eps"),
+            Msg::new("config.eps").arg("value", n.eps),
+        ));
+    }
+}
+
+fn attention(found: &mut Vec<ConfigProblem>, at: &str, window: Option<usize>, scale: Scale) {
+    if window == Some(0) {
+        found.push(problem(format!("{at}.window"), Msg::new("config.window")));
+    }
+    if let Scale::By(c) = scale {
+        if !c.is_finite() {
+            found.push(problem(
+                format!("{at}.scale"),
+                Msg::new("config.scale").arg("value", c),
+            ));
+        }
+    }
+}
+
+fn stack(found: &mut Vec<ConfigProblem>, config: &ModelConfig, name: &str, stack: &StackConfig) {
+    let at = format!("model.{name}.layers");
+    let layers = stack
+        .layers
+        .iter()
+        .try_fold(0usize, |n, l| n.checked_add(l.repeat))
+        .unwrap_or(usize::MAX);
+    if layers > MOST_LAYERS {
+        found.push(problem(
+            at,
+            Msg::new("config.layers")
+                .arg("value", layers)
+                .arg("most", MOST_LAYERS),
+        ));
+        return;
+    }
+    for (i, l) in stack.layers.iter().enumerate() {
+        layer(found, config, name, &format!("{at}[{i}]"), l);
+    }
+}
+
+fn layer(
+    found: &mut Vec<ConfigProblem>,
+    config: &ModelConfig,
+    side: &str,
+    at: &str,
+    l: &LayerConfig,
+) {
+    let field = |own: bool, name: &str| {
+        if own {
+            format!("{at}.{name}")
+        } else {
+            format!("model.{name}")
+        }
+    };
+    let heads = l.heads.unwrap_or(config.heads);
+    let widths = [
+        ("heads", Some(heads)),
+        ("kv_heads", l.kv_heads),
+        ("d_k", l.d_k),
+        ("d_v", l.d_v),
+        ("d_ff", l.d_ff),
+    ];
+    for (name, value) in widths {
+        if let Some(value) = value.filter(|v| *v == 0 || *v > MOST_WIDTH) {
+            let msg = Msg::new("config.width")
+                .arg("value", value)
+                .arg("most", MOST_WIDTH);
+            found.push(problem(format!("{at}.{name}"), msg));
+            return;
+        }
+    }
+    let d_k = l.d_k.or(config.d_k);
+    if d_k.is_none() && config.d_model % heads != 0 {
+        found.push(ConfigProblem {
+            field: field(l.heads.is_some(), "heads"),
+            msg: Msg::new("config.heads")
+                .arg("heads", heads)
+                .arg("d_model", config.d_model),
+            help: Some(Msg::new("config.heads_help")),
+        });
+        return;
+    }
+    let kv = l.kv_heads.or(config.kv_heads).unwrap_or(heads);
+    if kv > heads || heads % kv != 0 {
+        found.push(problem(
+            field(l.kv_heads.is_some(), "kv_heads"),
+            Msg::new("config.kv_heads")
+                .arg("kv_heads", kv)
+                .arg("heads", heads),
+        ));
+    }
+    if let Some(n) = &l.norm {
+        norm(found, &format!("{at}.norm"), n);
+    }
+    if let Some(a) = &l.attention {
+        attention(found, &format!("{at}.attention"), a.window, a.scale);
+    }
+    let a = l.attention.as_ref().unwrap_or(&config.attention);
+    let d_k = d_k.unwrap_or(config.d_model / heads);
+    let d_v = l.d_v.or(config.d_v).unwrap_or(d_k);
+    if !a.out_projection && heads * d_v != config.d_model {
+        found.push(problem(
+            field(l.attention.is_some(), "attention.out_projection"),
+            Msg::new("config.out_projection")
+                .arg("heads", heads)
+                .arg("d_v", d_v)
+                .arg("width", heads * d_v)
+                .arg("d_model", config.d_model),
+        ));
+    }
+    if let Positions::Rotary { dim, .. } = config.positions {
+        let rotating = dim.unwrap_or(d_k);
+        if rotating % 2 != 0 || rotating == 0 || rotating > d_k {
+            let name = if dim.is_some() {
+                "model.positions.dim".to_owned()
+            } else {
+                field(l.d_k.is_some(), "d_k")
+            };
+            found.push(problem(
+                name,
+                Msg::new("config.rotary")
+                    .arg("dim", rotating)
+                    .arg("d_k", d_k),
+            ));
+        }
+    }
+    if side == "encoder" && l.cross_attention == Some(true)
+        || l.cross_attention == Some(true) && config.encoder.is_none()
+    {
+        found.push(problem(
+            format!("{at}.cross_attention"),
+            Msg::new("config.cross_attention"),
+        ));
+    }
+}
+
+fn positions(found: &mut Vec<ConfigProblem>, config: &ModelConfig) {
+    match config.positions {
+        Positions::Learned { max_len } if max_len == 0 || max_len > MOST_WIDTH => {
+            let msg = Msg::new("config.width")
+                .arg("value", max_len)
+                .arg("most", MOST_WIDTH);
+            found.push(problem("model.positions.max_len", msg));
+        }
+        Positions::Sinusoidal { base, .. } | Positions::Rotary { base, .. }
+            if !(base.is_finite() && base > 0.0) =>
+        {
+            found.push(problem(
+                "model.positions.base",
+                Msg::new("config.base").arg("value", base),
+            ));
+        }
+        Positions::Rotary { dim: None, .. } => {
+            // One table of angles serves a stack, so its layers must agree on the width.
+            let resolved = resolve(config);
+            for (side, layers) in [
+                ("encoder", &resolved.encoder),
+                ("decoder", &resolved.decoder),
+            ] {
+                if layers.windows(2).any(|w| w[0].d_k != w[1].d_k) {
+                    found.push(problem(
+                        format!("model.{side}.layers"),
+                        Msg::new("config.rotary_widths"),
+                    ));
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Numbers of all parameters together, with checked arithmetic.
+fn size(found: &mut Vec<ConfigProblem>, config: &ModelConfig, vocab: VocabSizes) {
+    let r = resolve(config);
+    let total = r.encoder.iter().chain(&r.decoder).try_fold(0usize, |n, l| {
+        let attention = l
+            .heads
+            .checked_mul(l.d_k)?
+            .checked_add(l.heads.checked_mul(l.d_v)?)?;
+        let wide = attention
+            .checked_mul(4)?
+            .checked_add(l.d_ff.checked_mul(3)?)?;
+        n.checked_add(wide.checked_mul(config.d_model)?)
+    });
+    let words = vocab
+        .source
+        .checked_add(vocab.target)
+        .and_then(|w| w.checked_mul(2 * config.d_model));
+    let all = total.zip(words).and_then(|(a, b)| a.checked_add(b));
+    if all.is_none_or(|n| n > MOST_PARAMETERS) {
+        let value = all.map_or_else(|| "> 2^64".to_owned(), |n| n.to_string());
+        found.push(problem(
+            "model",
+            Msg::new("config.size")
+                .arg("value", value)
+                .arg("most", MOST_PARAMETERS),
+        ));
+    }
+}
+
+/// Whether the sequences fit the learned table of positions.
+///
+/// # Errors
+/// Where one is longer than the table.
+pub fn lengths(
+    config: &ModelConfig,
+    source: Option<&Sequences>,
+    target: Option<&Sequences>,
+) -> Result<(), ConfigProblem> {
+    let Positions::Learned { max_len } = config.positions else {
+        return Ok(());
+    };
+    for (name, s) in [("source", source), ("target", target)] {
+        if let Some(s) = s.filter(|s| s.tokens() > max_len) {
+            return Err(problem(
+                name,
+                Msg::new("config.max_len")
+                    .arg("tokens", s.tokens())
+                    .arg("max_len", max_len),
+            ));
+        }
+    }
+    Ok(())
+}

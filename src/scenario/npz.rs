@@ -1,0 +1,50 @@
+//! npz archives of NumPy: numbers of the usual kinds, as tensors.
+
+use std::collections::BTreeMap;
+use std::io::Cursor;
+
+use ndarray::{ArrayD, OwnedRepr};
+use ndarray_npy::{NpzReader, ReadableElement};
+
+use crate::tensor::{MAX_RANK, Real, Shape, Tensor};
+
+/// All numeric arrays of an archive, by name without `.npy`.
+///
+/// # Errors
+/// Where the archive is broken.
+pub fn read<T: Real>(bytes: &[u8]) -> Result<BTreeMap<String, Tensor<T>>, String> {
+    let mut archive = NpzReader::new(Cursor::new(bytes)).map_err(|e| e.to_string())?;
+    let names = archive.names().map_err(|e| e.to_string())?;
+    let mut out = BTreeMap::new();
+    for name in names {
+        let tensor = array::<T, f64>(&mut archive, &name, |x| x)
+            .or_else(|| array::<T, f32>(&mut archive, &name, f64::from))
+            .or_else(|| array::<T, i64>(&mut archive, &name, |x| x as f64))
+            .or_else(|| array::<T, i32>(&mut archive, &name, f64::from))
+            .or_else(|| array::<T, bool>(&mut archive, &name, |x| f64::from(u8::from(x))));
+        if let Some(tensor) = tensor {
+            out.insert(name.trim_end_matches(".npy").to_owned(), tensor);
+        }
+    }
+    Ok(out)
+}
+
+fn array<T: Real, E: ReadableElement + Copy>(
+    archive: &mut NpzReader<Cursor<&[u8]>>,
+    name: &str,
+    widen: impl Fn(E) -> f64,
+) -> Option<Tensor<T>> {
+    let array: ArrayD<E> = archive.by_name::<OwnedRepr<E>, ndarray::IxDyn>(name).ok()?;
+    if array.ndim() > MAX_RANK {
+        return None;
+    }
+    let shape = Shape::new(array.shape());
+    // `iter` is in logical order, whatever the order in memory.
+    Some(Tensor::new(
+        shape,
+        array
+            .iter()
+            .map(|&x| T::from_f64(widen(x)))
+            .collect::<Vec<_>>(),
+    ))
+}

@@ -1,0 +1,257 @@
+//! Text to ids and back.
+
+use std::collections::HashMap;
+
+use super::diagnostic::Problem;
+use super::schema::{Characters, Vocabulary};
+use crate::text::{Msg, escape};
+
+/// A vocabulary ready for use.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Words {
+    words: Vec<String>,
+    index: HashMap<String, i64>,
+    /// Size where there is no text.
+    size: usize,
+    /// Whether a token is one character.
+    characters: bool,
+    lowercase: bool,
+    spaces: bool,
+}
+
+/// One token of a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Token {
+    /// The piece of text.
+    pub text: String,
+    /// Its id.
+    pub id: i64,
+    /// Whether the vocabulary does not have it.
+    pub unknown: bool,
+}
+
+impl Words {
+    /// From the scenario's vocabulary; `read` gives the text of a corpus file.
+    ///
+    /// # Errors
+    /// Where words stand twice, or the corpus cannot be read.
+    pub fn new(
+        vocabulary: &Vocabulary,
+        at: &str,
+        read: &dyn Fn(&str) -> Result<String, Msg>,
+    ) -> Result<Self, Problem> {
+        match vocabulary {
+            Vocabulary::Size(size) => Ok(Self {
+                size: *size,
+                ..Self::default()
+            }),
+            Vocabulary::Words(words) => {
+                let mut index = HashMap::new();
+                for (i, word) in words.iter().enumerate() {
+                    if index.insert(word.clone(), i as i64).is_some() {
+                        return Err(Problem::new(
+                            format!("{at}[{i}]"),
+                            Msg::new("scenario.word_twice").arg("word", escape(word)),
+                        )
+                        .near(format!("{word:?}")));
+                    }
+                }
+                Ok(Self {
+                    words: words.clone(),
+                    index,
+                    size: words.len(),
+                    ..Self::default()
+                })
+            }
+            Vocabulary::Characters(c) => Self::from_corpus(c, at, read),
+        }
+    }
+
+    fn from_corpus(
+        c: &Characters,
+        at: &str,
+        read: &dyn Fn(&str) -> Result<String, Msg>,
+    ) -> Result<Self, Problem> {
+        let corpus = match (&c.corpus, &c.corpus_file) {
+            (Some(text), _) => text.clone(),
+            (None, Some(file)) => {
+                read(file).map_err(|msg| Problem::new(format!("{at}.corpus_file"), msg))?
+            }
+            (None, None) => String::new(),
+        };
+        let mut counts: HashMap<String, (usize, usize)> = HashMap::new();
+        let mut out = Self {
+            characters: true,
+            lowercase: c.lowercase,
+            spaces: c.spaces,
+            ..Self::default()
+        };
+        for (i, piece) in out.cut(&corpus).into_iter().enumerate() {
+            counts.entry(piece).or_insert((0, i)).0 += 1;
+        }
+        // Most frequent first; of equals, the one that comes first in the corpus.
+        let mut order: Vec<(String, (usize, usize))> = counts.into_iter().collect();
+        order.sort_by_key(|(_, (count, first))| (std::cmp::Reverse(*count), *first));
+        out.words.clone_from(&c.special);
+        out.words.extend(
+            order
+                .into_iter()
+                .map(|o| o.0)
+                .filter(|w| !c.special.contains(w)),
+        );
+        out.words
+            .truncate(c.max_size.unwrap_or(usize::MAX).max(c.special.len()));
+        out.index = out
+            .words
+            .iter()
+            .enumerate()
+            .map(|(i, w)| (w.clone(), i as i64))
+            .collect();
+        out.size = out.words.len();
+        Ok(out)
+    }
+
+    /// Number of entries.
+    pub fn len(&self) -> usize {
+        self.size
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.size == 0
+    }
+
+    /// The id of a word.
+    pub fn id(&self, word: &str) -> Option<i64> {
+        self.index.get(word).copied()
+    }
+
+    /// The word of an id; `#7` where the vocabulary has no text.
+    pub fn word(&self, id: i64) -> String {
+        let known = usize::try_from(id).ok().and_then(|i| self.words.get(i));
+        known.cloned().unwrap_or_else(|| format!("#{id}"))
+    }
+
+    /// Pieces of a text at the character level.
+    fn cut(&self, text: &str) -> Vec<String> {
+        text.chars()
+            .filter(|c| self.spaces && *c == ' ' || !c.is_whitespace())
+            .flat_map(|c| {
+                if self.lowercase {
+                    c.to_lowercase().collect::<Vec<_>>()
+                } else {
+                    vec![c]
+                }
+            })
+            .map(String::from)
+            .collect()
+    }
+
+    /// The tokens of a text. A character vocabulary cuts at every character; a word list at spaces, and what is no
+    /// word as a whole into the longest words that fit. Unknown pieces become `<unk>`.
+    ///
+    /// # Errors
+    /// Where a piece is unknown and there is no `<unk>`, or the vocabulary has no text.
+    pub fn encode(&self, text: &str) -> Result<Vec<Token>, Msg> {
+        if self.words.is_empty() {
+            return Err(Msg::new("scenario.no_text_vocabulary"));
+        }
+        let pieces = if self.characters {
+            self.cut(text)
+        } else {
+            text.split_whitespace()
+                .flat_map(|part| self.longest(part))
+                .collect()
+        };
+        let unknown = self.id("<unk>");
+        pieces
+            .into_iter()
+            .map(|piece| match (self.id(&piece), unknown) {
+                (Some(id), _) => Ok(Token {
+                    text: piece,
+                    id,
+                    unknown: false,
+                }),
+                (None, Some(id)) => Ok(Token {
+                    text: piece,
+                    id,
+                    unknown: true,
+                }),
+                (None, None) => Err(Msg::new("scenario.unknown_token")
+                    .arg("token", escape(&piece))
+                    .arg("text", escape(text))),
+            })
+            .collect()
+    }
+
+    fn longest(&self, part: &str) -> Vec<String> {
+        if self.index.contains_key(part) {
+            return vec![part.to_owned()];
+        }
+        let mut pieces = Vec::new();
+        let mut rest = part;
+        while !rest.is_empty() {
+            let ends: Vec<usize> = rest.char_indices().map(|(i, c)| i + c.len_utf8()).collect();
+            match ends
+                .iter()
+                .rev()
+                .find(|&&end| self.index.contains_key(&rest[..end]))
+            {
+                Some(&end) => {
+                    pieces.push(rest[..end].to_owned());
+                    rest = &rest[end..];
+                }
+                // Nothing fits: the rest is one unknown piece.
+                None => {
+                    pieces.push(rest.to_owned());
+                    break;
+                }
+            }
+        }
+        pieces
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(list: &[&str]) -> Words {
+        let list = Vocabulary::Words(list.iter().map(|w| (*w).to_owned()).collect());
+        Words::new(&list, "vocabulary", &|_| Ok(String::new())).expect("a vocabulary")
+    }
+
+    #[test]
+    fn a_word_list_cuts_at_spaces_or_into_the_longest_words() {
+        let w = words(&["我", "爱", "我爱", "水", "love", "I"]);
+        let ids = |t: &str| {
+            w.encode(t)
+                .map(|t| t.iter().map(|t| t.id).collect::<Vec<_>>())
+        };
+        assert_eq!(ids("我爱水"), Ok(vec![2, 3]));
+        assert_eq!(ids("I love"), Ok(vec![5, 4]));
+        assert!(ids("I hate").is_err());
+    }
+
+    #[test]
+    fn a_character_vocabulary_is_ordered_by_frequency_and_knows_the_unknown() {
+        let c = Vocabulary::Characters(Characters {
+            corpus_file: None,
+            corpus: Some("bb aA".into()),
+            max_size: Some(6),
+            special: vec!["<pad>".into(), "<unk>".into()],
+            lowercase: true,
+            spaces: false,
+        });
+        let w = Words::new(&c, "vocabulary", &|_| Ok(String::new())).expect("a vocabulary");
+        assert_eq!((w.word(2), w.word(3), w.len()), ("b".into(), "a".into(), 4));
+        let t = w.encode("Bx").expect("tokens");
+        assert_eq!((t[0].id, t[1].id, t[1].unknown), (2, 1, true));
+    }
+
+    #[test]
+    fn a_word_twice_is_refused() {
+        let list = Vocabulary::Words(vec!["a".into(), "a".into()]);
+        assert!(Words::new(&list, "vocabulary", &|_| Ok(String::new())).is_err());
+    }
+}

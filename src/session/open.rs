@@ -1,0 +1,454 @@
+//! From a scenario to a session.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use super::inputs::{inputs, prefix};
+use super::{AnyBindings, Run, RunKind, Session};
+use crate::model::generate::{Calls, Choice, generate};
+use crate::model::params::{VocabSizes, parameters};
+use crate::model::{Forward, ModelBuilder, Outputs, forward};
+use crate::program::autodiff::backward;
+use crate::program::{BuildError, Builder, Program};
+use crate::scenario::diagnostic::{Problem, nearest};
+use crate::scenario::schema::{self, Decode, Scenario, ViewSpec};
+use crate::scenario::tokenise::Words;
+use crate::scenario::weights;
+use crate::tensor::{Precision, Slice};
+use crate::text::{Msg, escape};
+use crate::walkthrough::{Detail, Step, View, Words as Text, plan};
+
+/// What a person may choose when opening a scenario.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// Number type, instead of the scenario's.
+    pub precision: Option<Precision>,
+    /// Detail of automatic plans.
+    pub detail: Detail,
+}
+
+/// Largest file that a scenario may name: 64 GiB.
+const LARGEST_FILE: u64 = 64 << 30;
+
+/// Opens a scenario: tokenises, loads parameters, builds the programs of its runs. Nothing is run yet.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub fn open(
+    scenario: Scenario,
+    origin: Option<&Path>,
+    options: Options,
+) -> Result<Session, Vec<Problem>> {
+    let folder = origin.and_then(Path::parent);
+    let open_file = |name: &str| -> Result<Vec<u8>, Msg> {
+        let path = folder.map_or_else(|| Path::new(name).to_owned(), |f| f.join(name));
+        let unreadable = |e: std::io::Error| {
+            Msg::new("scenario.unreadable")
+                .arg("file", escape(&path.display().to_string()))
+                .arg("why", e)
+        };
+        let meta = std::fs::metadata(&path).map_err(unreadable)?;
+        if meta.len() > LARGEST_FILE || meta.is_dir() {
+            return Err(unreadable(std::io::Error::other("not a file of this kind")));
+        }
+        std::fs::read(&path).map_err(unreadable)
+    };
+    let read_text = |name: &str| -> Result<String, Msg> {
+        if let Some(text) = crate::scenario::embedded_corpus(name) {
+            return Ok(text.to_owned());
+        }
+        String::from_utf8(open_file(name)?).map_err(|_| Msg::new("scenario.not_utf8"))
+    };
+    let one = |p: Problem| vec![p];
+    let source_words = Words::new(&scenario.vocabulary, "vocabulary", &read_text).map_err(one)?;
+    let target_words = match &scenario.target_vocabulary {
+        Some(v) => Words::new(v, "target_vocabulary", &read_text).map_err(one)?,
+        None => source_words.clone(),
+    };
+    let vocab = VocabSizes {
+        source: source_words.len(),
+        target: target_words.len(),
+    };
+    let problems = crate::model::validate::validate(&scenario.model, vocab);
+    if !problems.is_empty() {
+        return Err(problems
+            .into_iter()
+            .map(|p| Problem {
+                at: p.field,
+                msg: p.msg,
+                help: p.help,
+                anchor: None,
+            })
+            .collect());
+    }
+    let inputs = inputs(&scenario, &source_words, &target_words).map_err(one)?;
+    crate::model::validate::lengths(
+        &scenario.model,
+        inputs.source.as_ref(),
+        inputs.target.as_ref(),
+    )
+    .map_err(|p| {
+        one(Problem {
+            at: p.field,
+            msg: p.msg,
+            help: p.help,
+            anchor: None,
+        })
+    })?;
+    let specs = parameters(&scenario.model, vocab);
+    let precision = options.precision.unwrap_or(scenario.precision);
+    let (params, coverage) = match precision {
+        Precision::F64 => {
+            let (b, c) = weights::load(&scenario.weights, &specs, &open_file)?;
+            (AnyBindings::F64(b), c)
+        }
+        Precision::F32 => {
+            let (b, c) = weights::load(&scenario.weights, &specs, &open_file)?;
+            (AnyBindings::F32(b), c)
+        }
+    };
+    let mut session = Session {
+        scenario,
+        origin: origin.map(Path::to_owned),
+        precision,
+        source_words,
+        target_words,
+        inputs,
+        specs,
+        params,
+        coverage,
+        runs: Vec::new(),
+        steps: Vec::new(),
+        detail: options.detail,
+        places: OnceLock::new(),
+    };
+    session.runs = runs(&session, vocab).map_err(one)?;
+    session.steps = walkthrough(&session)?;
+    Ok(session)
+}
+
+fn runs(s: &Session, vocab: VocabSizes) -> Result<Vec<Run>, Problem> {
+    let mut out: Vec<Run> = Vec::new();
+    for (i, run) in s.scenario.runs.iter().enumerate() {
+        let at = format!("runs[{i}]");
+        if out.iter().any(|r| r.name == run.name()) {
+            return Err(Problem::new(
+                at,
+                Msg::new("scenario.run_twice").arg("name", escape(run.name())),
+            ));
+        }
+        let unbuildable = |e: BuildError| {
+            Problem::new(
+                format!("runs[{i}]"),
+                Msg::new("scenario.build").arg("why", e),
+            )
+        };
+        let (kind, (program, outputs)) = match run {
+            schema::Run::Training { .. } => (
+                RunKind::Training,
+                training(s, vocab, true).map_err(unbuildable)?,
+            ),
+            schema::Run::Encode { .. } => (
+                RunKind::Encode,
+                training(s, vocab, false).map_err(unbuildable)?,
+            ),
+            schema::Run::Inference {
+                decode, kv_cache, ..
+            } => {
+                let calls = calls(s, decode, &at)?;
+                let known = s
+                    .inputs
+                    .target
+                    .as_ref()
+                    .filter(|t| t.batch == 1)
+                    .map(|t| t.ids.as_slice());
+                let m = ModelBuilder::new(&s.scenario.model, vocab, false);
+                let program = generate(m, s.inputs.source.as_ref(), &calls, known, *kv_cache)
+                    .map_err(unbuildable)?;
+                (RunKind::Inference, (program, Outputs::default()))
+            }
+        };
+        let backward_of = (kind == RunKind::Training)
+            .then(|| outputs.loss.map(|loss| (program.clone(), loss)))
+            .flatten();
+        out.push(new_run(run.name(), kind, program, outputs));
+        if let Some((program, loss)) = backward_of {
+            let mut b = Builder::resume(program);
+            backward(&mut b, loss).map_err(unbuildable)?;
+            let name = if out.iter().any(|r| r.name == "backward") {
+                format!("{}.backward", run.name())
+            } else {
+                "backward".into()
+            };
+            out.push(new_run(&name, RunKind::Backward, b.finish(), outputs));
+        }
+    }
+    if out.is_empty() {
+        return Err(Problem::new("runs", Msg::new("scenario.no_runs")));
+    }
+    Ok(out)
+}
+
+fn new_run(name: &str, kind: RunKind, program: Program, outputs: Outputs) -> Run {
+    Run {
+        name: name.to_owned(),
+        kind,
+        program: Arc::new(program),
+        outputs,
+        trace: OnceLock::new(),
+        rounded: Mutex::new(HashMap::new()),
+    }
+}
+
+fn training(
+    s: &Session,
+    vocab: VocabSizes,
+    training: bool,
+) -> Result<(Program, Outputs), BuildError> {
+    forward(&Forward {
+        config: &s.scenario.model,
+        vocab,
+        source: s.inputs.source.as_ref(),
+        target: s.inputs.target.as_ref().filter(|_| training),
+        labels: s.inputs.labels.as_deref().filter(|_| training),
+        training,
+    })
+}
+
+/// The decoding calls that a scenario asks for.
+///
+/// # Errors
+/// Prefixes that the vocabulary does not have; settings that make no sense.
+fn calls(s: &Session, decode: &Decode, at: &str) -> Result<Calls, Problem> {
+    if s.scenario.model.decoder.is_none() || s.scenario.model.output.none {
+        return Err(Problem::new(at, Msg::new("scenario.no_decoder")));
+    }
+    let words = &s.target_words;
+    let free = |from: &schema::Prefix, max_new: usize, choice: Choice| {
+        if max_new == 0 || max_new > 100_000 {
+            return Err(Problem::new(
+                format!("{at}.max_new"),
+                Msg::new("scenario.max_new").arg("value", max_new),
+            ));
+        }
+        let from = prefix(&format!("{at}.from"), from, words)?;
+        Ok(Calls::Free {
+            from,
+            max_new,
+            choice,
+        })
+    };
+    match decode {
+        Decode::Forced(prefixes) => {
+            let ids = prefixes
+                .iter()
+                .enumerate()
+                .map(|(i, p)| prefix(&format!("{at}.decode[{i}]"), p, words));
+            Ok(Calls::Forced(ids.collect::<Result<_, _>>()?))
+        }
+        Decode::Greedy { from, max_new } => free(from, *max_new, Choice::Greedy),
+        Decode::Sample {
+            from,
+            max_new,
+            temperature,
+            top_k,
+            top_p,
+            seed,
+        } => {
+            if !(temperature.is_finite() && *temperature > 0.0) {
+                return Err(Problem::new(
+                    format!("{at}.temperature"),
+                    Msg::new("scenario.temperature"),
+                ));
+            }
+            let choice = Choice::Sample {
+                temperature: *temperature,
+                top_k: *top_k,
+                top_p: *top_p,
+                seed: *seed,
+            };
+            free(from, *max_new, choice)
+        }
+        Decode::Beam { .. } => Err(Problem::new(at, Msg::new("scenario.no_beams"))),
+    }
+}
+
+impl Session {
+    /// The automatic plan of a run.
+    pub fn plan_of(&self, run: usize) -> Vec<Step> {
+        let r = &self.runs[run];
+        let symbols = |path: &str, slice: &Slice| {
+            let slice = slice.to_string();
+            let hit = self
+                .scenario
+                .symbols
+                .iter()
+                .find(|(_, p)| p.path == path && p.slice == slice);
+            hit.map(|(name, _)| name.clone())
+        };
+        plan(&r.program, run, self.detail, &symbols, &|_| true)
+    }
+}
+
+/// The scenario's own steps, else the plan of its first run.
+fn walkthrough(s: &Session) -> Result<Vec<Step>, Vec<Problem>> {
+    let mut problems = Vec::new();
+    for (name, place) in &s.scenario.symbols {
+        let at = format!("symbols.\"{name}\"");
+        if let Err(p) = find_view(
+            s,
+            0,
+            place.run.as_deref(),
+            name,
+            &place.path,
+            &place.slice,
+            &at,
+        ) {
+            problems.push(p.near(format!("{name:?}:")));
+        }
+    }
+    let mut steps: Vec<Step> = Vec::new();
+    for (i, spec) in s.scenario.walkthrough.iter().enumerate() {
+        let at = format!("walkthrough[{i}]");
+        let near = format!("number: {}", spec.number);
+        if steps
+            .last()
+            .is_some_and(|last| last.number[0] >= spec.number)
+        {
+            let msg = Msg::new("scenario.step_order").arg("number", spec.number);
+            problems.push(Problem::new(format!("{at}.number"), msg).near(&near));
+            continue;
+        }
+        let run = match run_of(s, 0, spec.run.as_deref(), &at) {
+            Ok(run) => run,
+            Err(p) => {
+                problems.push(p.near(&near));
+                continue;
+            }
+        };
+        let mut views = Vec::new();
+        for (j, view) in spec.views.iter().enumerate() {
+            let at = format!("{at}.views[{j}]");
+            let found = match view {
+                ViewSpec::Symbol(name) => match s.scenario.symbols.get(name) {
+                    Some(p) => find_view(s, run, p.run.as_deref(), name, &p.path, &p.slice, &at),
+                    None => {
+                        let mut p = Problem::new(
+                            at,
+                            Msg::new("scenario.unknown_symbol").arg("name", escape(name)),
+                        );
+                        if let Some(near) =
+                            nearest(name, s.scenario.symbols.keys().map(String::as_str))
+                        {
+                            p = p.help(Msg::new("diagnostic.did_you_mean").arg("name", near));
+                        }
+                        Err(p)
+                    }
+                },
+                ViewSpec::Of(name, path) => find_view(s, run, None, name, path, "", &at),
+                ViewSpec::Part(name, path, slice) => {
+                    find_view(s, run, None, name, path, slice, &at)
+                }
+            };
+            match found {
+                Ok(view) => views.push(view),
+                Err(p) => problems.push(p.near(&near)),
+            }
+        }
+        let text = |t: &schema::Text| {
+            if t.en.is_empty() && t.zh.is_empty() {
+                Text::Empty
+            } else {
+                Text::Given {
+                    en: t.en.clone(),
+                    zh: t.zh.clone(),
+                }
+            }
+        };
+        steps.push(Step {
+            number: vec![spec.number],
+            section: spec.section.clone(),
+            phase: spec.phase.clone(),
+            run,
+            title: text(&spec.title),
+            note: text(&spec.note),
+            formula: spec.formula.clone(),
+            views,
+        });
+    }
+    for (i, e) in s.scenario.expected.iter().enumerate() {
+        let at = format!("expected[{i}]");
+        match find_view(s, 0, e.run.as_deref(), "", &e.path, &e.slice, &at) {
+            Ok(view) if view.shape().len() != e.values.len() => problems.push(Problem::new(
+                format!("{at}.values"),
+                Msg::new("scenario.expected_count")
+                    .arg("found", e.values.len())
+                    .arg("wanted", view.shape().len()),
+            )),
+            Ok(_) => {}
+            Err(p) => problems.push(p),
+        }
+    }
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    Ok(if steps.is_empty() {
+        s.plan_of(0)
+    } else {
+        steps
+    })
+}
+
+fn run_of(s: &Session, default: usize, name: Option<&str>, at: &str) -> Result<usize, Problem> {
+    let Some(name) = name else { return Ok(default) };
+    s.run_named(name).ok_or_else(|| {
+        let mut p = Problem::new(
+            format!("{at}.run"),
+            Msg::new("scenario.unknown_run").arg("name", escape(name)),
+        );
+        if let Some(near) = nearest(name, s.runs.iter().map(|r| r.name.as_str())) {
+            p = p.help(Msg::new("diagnostic.did_you_mean").arg("name", near));
+        }
+        p
+    })
+}
+
+fn find_view(
+    s: &Session,
+    default: usize,
+    run: Option<&str>,
+    symbol: &str,
+    path: &str,
+    slice: &str,
+    at: &str,
+) -> Result<View, Problem> {
+    let run = run_of(s, default, run, at)?;
+    let program = &s.runs[run].program;
+    let Some(node) = program.find(path) else {
+        let mut p = Problem::new(
+            at,
+            Msg::new("scenario.unknown_path").arg("path", escape(path)),
+        );
+        if let Some(near) = program.similar_paths(path, 1).first() {
+            p = p.help(Msg::new("diagnostic.did_you_mean").arg("name", near));
+        }
+        return Err(p);
+    };
+    let slice = Slice::parse(slice).map_err(|msg| Problem::new(at, msg))?;
+    View::new(program, run, node, symbol, slice).map_err(|msg| Problem::new(at, msg))
+}
+
+/// A view of the session for anything that is named by run, path and slice.
+///
+/// # Errors
+/// Where there is no such run, path or slice.
+pub fn view(
+    s: &Session,
+    run: usize,
+    symbol: &str,
+    path: &str,
+    slice: &str,
+) -> Result<View, Problem> {
+    find_view(s, run, None, symbol, path, slice, path)
+}

@@ -1,0 +1,55 @@
+//! Executing a session's runs, when they are first looked at.
+
+use std::sync::Arc;
+
+use super::{AnyBindings, Run, Session};
+use crate::trace::{AnyTrace, RoundedSink, RunError, Settings, Sink, run_with};
+
+impl Session {
+    /// The trace of run `run`.
+    ///
+    /// # Errors
+    /// Where it cannot run.
+    pub fn trace(&self, run: usize) -> Result<&AnyTrace, &RunError> {
+        let r = &self.runs[run];
+        r.trace.get_or_init(|| self.execute(r, None)).as_ref()
+    }
+
+    /// The trace of run `run` in which every written number was rounded to `digits` decimals before it was used.
+    ///
+    /// # Errors
+    /// Where it cannot run.
+    pub fn rounded(&self, run: usize, digits: u8) -> Result<Arc<AnyTrace>, RunError> {
+        let r = &self.runs[run];
+        let mut made = r
+            .rounded
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(trace) = made.get(&digits) {
+            return Ok(Arc::clone(trace));
+        }
+        let trace = Arc::new(self.execute(r, Some(digits))?);
+        made.insert(digits, Arc::clone(&trace));
+        Ok(trace)
+    }
+
+    fn execute(&self, run: &Run, round: Option<u8>) -> Result<AnyTrace, RunError> {
+        fn go<T: crate::tensor::Real>(
+            run: &Run,
+            bindings: &crate::trace::Bindings<T>,
+            sink: &mut impl Sink<T>,
+        ) -> Result<crate::trace::Trace<T>, RunError> {
+            run_with(&run.program, bindings, &Settings::default(), sink)
+        }
+        Ok(match (&self.params, round) {
+            (AnyBindings::F64(b), None) => AnyTrace::F64(go(run, b, &mut ())?),
+            (AnyBindings::F64(b), Some(digits)) => {
+                AnyTrace::F64(go(run, b, &mut RoundedSink { digits })?)
+            }
+            (AnyBindings::F32(b), None) => AnyTrace::F32(go(run, b, &mut ())?),
+            (AnyBindings::F32(b), Some(digits)) => {
+                AnyTrace::F32(go(run, b, &mut RoundedSink { digits })?)
+            }
+        })
+    }
+}
