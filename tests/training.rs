@@ -5,12 +5,15 @@ mod common;
 use std::sync::Arc;
 
 use common::water_class::{config, flat, golden, ours, training, weights};
+use tui_transformer::export::checkpoint;
+use tui_transformer::model::params::VocabSizes;
+use tui_transformer::model::{Forward, Sequences, forward};
 use tui_transformer::program::optimiser::{Method, Optimiser};
 use tui_transformer::program::{BuildError, Leaf, Op, Program};
 use tui_transformer::tensor::{Real, Tensor, Value};
 use tui_transformer::trace::derive::replay_node;
 use tui_transformer::trace::train::{Lesson, Retention, State, Stopped, Trainer};
-use tui_transformer::trace::{Bindings, run};
+use tui_transformer::trace::{Bindings, gradcheck, run};
 
 fn parameters<T: Real>(program: &Program) -> Bindings<T> {
     let weights = weights();
@@ -126,6 +129,35 @@ fn every_gradient_equals_autograd() {
     for (id, node) in program.nodes() {
         assert_eq!(replay_node(&trace, id).different, 0, "{}", node.path);
     }
+}
+
+#[test]
+fn differences_by_what_if_agree_for_parameters_and_activations() {
+    let lesson = lesson(&Optimiser::default());
+    let mut values = parameters::<f64>(&lesson.program);
+    values.insert(
+        "update.learning_rate".into(),
+        Value::Float(Tensor::scalar(0.1)),
+    );
+    let trace = run(&lesson.program, &values).unwrap();
+    let check = |path: &str, most: usize| {
+        let node = lesson.program.find(path).unwrap();
+        gradcheck::check(&trace, &lesson.gradients, node, 1e-5, most)
+    };
+    for (path, most, cells) in [
+        ("embed.weight", 100, 32),
+        ("decoder.1.cross_attn.k.weight", 5, 5),
+        ("encoder.0.self_attn.scores", 8, 8),
+        ("encoder.1.norm1.out", 16, 16),
+        ("output.logits", 4, 4),
+    ] {
+        let checked = check(path, most).unwrap();
+        assert_eq!(checked.cells.len(), cells);
+        let (worst, error) = checked.worst().unwrap();
+        assert!(error < 1e-6, "{path}: {worst:?}");
+        assert!(checked.largest > 1e-4, "{path}");
+    }
+    assert!(check("embed.source.positions", 4).is_none());
 }
 
 /// The losses of 200 updates, with the last bit of one weight turned or not.
@@ -279,6 +311,53 @@ fn a_run_goes_on_from_its_state() {
 }
 
 #[test]
+fn a_saved_run_goes_on_with_the_same_bits() {
+    let optimiser = optimiser(Method::adam(), 0.01, 0.0);
+    let lesson = lesson(&optimiser);
+    let trainer = |state, losses| {
+        let lesson = Arc::clone(&lesson);
+        let batches = move |_| Ok::<_, BuildError>(Arc::clone(&lesson));
+        Trainer::new(
+            optimiser.clone(),
+            batches,
+            state,
+            losses,
+            Retention::default(),
+        )
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("run.safetensors");
+    let mut whole = trainer(State::new(parameters::<f64>(&lesson.program)), vec![]);
+    for update in 0..12 {
+        whole.step().unwrap();
+        if update == 2 || update == 4 {
+            checkpoint::save(&file, whole.state(), whole.losses()).unwrap();
+        }
+    }
+    let (state, losses) = checkpoint::load::<f64>(&file).unwrap();
+    assert_eq!(state.update, 5);
+    let mut rest = trainer(state, losses);
+    for _ in 5..12 {
+        rest.step().unwrap();
+    }
+    assert_eq!(whole.losses(), rest.losses());
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    // Weights without a training state, and no safetensors at all.
+    let bare = folder.path().join("bare.safetensors");
+    let none: [(&str, safetensors::tensor::TensorView); 0] = [];
+    std::fs::write(&bare, safetensors::serialize(none, None).unwrap()).unwrap();
+    assert_eq!(
+        checkpoint::load::<f64>(&bare).unwrap_err().key,
+        "train.checkpoint.not_ours"
+    );
+    std::fs::write(&bare, b"\x09\0\0\0\0\0\0\0{broken").unwrap();
+    assert_eq!(
+        checkpoint::load::<f64>(&bare).unwrap_err().key,
+        "train.checkpoint.read"
+    );
+}
+
+#[test]
 fn a_nan_stops_training_at_the_node_that_made_it() {
     let lesson = lesson(&Optimiser::default());
     let stop = |path: &str, value: f64| {
@@ -329,5 +408,83 @@ fn a_rate_that_is_too_high_is_found_in_the_update() {
     assert!(
         matches!(stopped, Some(Stopped::NotFinite { given: false, .. })),
         "{stopped:?}"
+    );
+}
+
+#[test]
+fn another_batch_of_the_same_shape_uses_the_program_again() {
+    let config = config();
+    let with = |labels: &[i64], ids: Vec<i64>| {
+        forward(&Forward {
+            config: &config,
+            vocab: VocabSizes {
+                source: 8,
+                target: 8,
+            },
+            source: Some(&Sequences::one(ids.clone())),
+            target: Some(&Sequences::one(ids)),
+            labels: Some(labels),
+            training: true,
+        })
+        .unwrap()
+    };
+    let loss_and_grad = |lesson: &Lesson| {
+        let mut values = parameters::<f64>(&lesson.program);
+        values.insert(
+            "update.learning_rate".into(),
+            Value::Float(Tensor::scalar(0.1)),
+        );
+        let trace = run(&lesson.program, &values).unwrap();
+        (
+            trace.value(lesson.loss),
+            trace.at("grad.embed.weight").unwrap(),
+        )
+    };
+    let optimiser = Optimiser::default();
+    let (first, outputs) = with(&[1, 2, 3, 4], vec![0, 1, 2, 3]);
+    let first = Lesson::new(first, outputs.loss.unwrap(), &optimiser).unwrap();
+    let (second, outputs) = with(&[7, 6, 5, 4], vec![3, 2, 2, 1]);
+    let reused = first.for_batch(&second).unwrap();
+    let built = Lesson::new(second, outputs.loss.unwrap(), &optimiser).unwrap();
+    let (a, b) = (loss_and_grad(&reused), loss_and_grad(&built));
+    assert!(a.0.same_bits(&b.0) && a.1.same_bits(&b.1));
+    assert!(!a.0.same_bits(&loss_and_grad(&first).0));
+    // Another shape, or labels that do not all count, is another program.
+    assert!(
+        first
+            .for_batch(&with(&[1, 2, 3], vec![0, 1, 2]).0)
+            .is_none()
+    );
+    assert!(
+        first
+            .for_batch(&with(&[1, 2, -1, 3], vec![0, 1, 2, 3]).0)
+            .is_none()
+    );
+}
+
+#[test]
+fn dropout_draws_other_numbers_in_each_update_and_the_same_when_reopened() {
+    let mut config = config();
+    config.dropout.sublayer = 0.3;
+    config.dropout.seed = 5;
+    let (program, outputs) = training(&config);
+    let optimiser = Optimiser {
+        learning_rate: 0.0,
+        ..Optimiser::default()
+    };
+    let lesson = Arc::new(Lesson::new(program, outputs.loss.unwrap(), &optimiser).unwrap());
+    let state = State::new(parameters::<f64>(&lesson.program));
+    let batches = |_| Ok::<_, BuildError>(Arc::clone(&lesson));
+    let mut trainer = Trainer::new(optimiser, batches, state, vec![], Retention::default());
+    for _ in 0..5 {
+        trainer.step().unwrap();
+    }
+    // The rate is 0: only the dropped elements differ.
+    let losses = trainer.losses().to_vec();
+    assert!(losses.windows(2).all(|w| w[0].to_bits() != w[1].to_bits()));
+    let (lesson, trace) = trainer.reopen(3).unwrap();
+    assert_eq!(
+        trace.value(lesson.loss).get(0).to_bits(),
+        losses[3].to_bits()
     );
 }

@@ -6,6 +6,7 @@
 //!
 //! A [`Writer`] takes one step at a time, so that an export never holds more than one in memory.
 
+pub mod checkpoint;
 mod delimited;
 pub mod doc;
 pub mod file;

@@ -353,7 +353,7 @@ fn global_norm(b: &mut Builder, pairs: &[(NodeId, NodeId)]) -> Built {
     b.unary("gradient_norm", Unary::Sqrt, total)
 }
 
-/// min(1, limit/(norm + 10⁻⁶)), as PyTorch's `clip_grad_norm_`.
+/// min(1, limit/(norm + 10⁻⁶)), as `PyTorch`'s `clip_grad_norm_`.
 fn clip_factor(b: &mut Builder, norm: NodeId, limit: f64) -> Built {
     let safe = b.affine("gradient_norm_safe", Affine::Add(1e-6), norm)?;
     let limit = b.constant("clip_norm", Shape::SCALAR, Constant::Filled(limit))?;

@@ -7,6 +7,7 @@
 
 pub mod derive;
 mod eval;
+pub mod gradcheck;
 pub mod provenance;
 mod run;
 pub mod train;
