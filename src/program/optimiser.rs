@@ -420,7 +420,7 @@ impl Rule<'_> {
         let mut start = w;
         if let Some(rate) = self.decay_rate {
             let rate = self.scalar(b, rate, w);
-            let decay = b.binary("decay", Binary::Mul, w, rate)?;
+            let decay = b.binary("decay", Binary::Mul, rate, w)?;
             start = b.binary("decayed", Binary::Sub, w, decay)?;
         } else if self.optimiser.weight_decay > 0.0 {
             let pull = Affine::Mul(self.optimiser.weight_decay);
@@ -439,7 +439,7 @@ impl Rule<'_> {
             }
         };
         let rate = self.scalar(b, self.learning_rate, w);
-        let step = b.binary("step", Binary::Mul, direction, rate)?;
+        let step = b.binary("step", Binary::Mul, rate, direction)?;
         let new = b.binary("new", Binary::Sub, start, step)?;
         Ok(ParameterUpdate {
             parameter: w,

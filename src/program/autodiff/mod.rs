@@ -226,6 +226,13 @@ impl Pass<'_> {
         self.b.constant(name, shape, Constant::Filled(value))
     }
 
+    /// A constant in the line of its reader.
+    fn filled_inline(&mut self, name: &str, what: &str, shape: Shape, value: f64) -> Built {
+        let at = self.aux(name, what);
+        let id = self.filled(&at, shape, value)?;
+        Ok(self.b.inline(id))
+    }
+
     fn seed(&mut self, loss: NodeId) -> Result<(), BuildError> {
         let (name, shape) = (self.path_of(loss), self.b.shape(loss));
         self.of[loss.index()] = Some(self.filled(&name, shape, 1.0)?);
@@ -289,9 +296,7 @@ impl Pass<'_> {
         };
         let shape = self.b.shape(x);
         if id.index() >= before {
-            if self.b.shape(id).rank() == shape.rank() {
-                self.b.name_axes(id, shape.axes());
-            }
+            self.name_axes(id, shape);
             if self.reserved.contains(name) {
                 return Ok(id);
             }
@@ -310,9 +315,22 @@ impl Pass<'_> {
         if self.b.shape(id).same_dims(&shape) {
             return self.b.reshape(name, id, shape);
         }
-        let ones = self.aux(name, "ones");
-        let ones = self.filled(&ones, shape, 1.0)?;
+        let ones = self.filled_inline(name, "ones", shape, 1.0)?;
         self.b.binary(name, Binary::Mul, id, ones)
+    }
+
+    /// Names the axes of `id` as those of `shape`, where they are as long.
+    fn name_axes(&mut self, id: NodeId, shape: Shape) {
+        let mut own = self.b.shape(id);
+        if own.rank() != shape.rank() {
+            return;
+        }
+        for (i, (axis, n)) in shape.iter().enumerate() {
+            if own.dims()[i] == n {
+                own = own.with_axis(i, axis);
+            }
+        }
+        self.b.name_axes(id, own.axes());
     }
 
     fn broadcast_len(&self, a: NodeId, b: NodeId) -> usize {
@@ -347,9 +365,8 @@ impl Pass<'_> {
         labels: NodeId,
         share: NodeId,
     ) -> Built {
-        let minus = self.aux(name, "minus_one");
         let shape = self.b.shape(labels);
-        let minus = self.filled(&minus, shape, -1.0)?;
+        let minus = self.filled_inline(name, "minus_one", shape, -1.0)?;
         let difference = self.aux(name, "probs_minus_one_hot");
         let difference =
             self.b

@@ -54,6 +54,7 @@ impl Pass<'_> {
                 let last = self.turned(name, "from_the_end", dy)?;
                 let sum = self.aux(name, "running");
                 let sum = self.b.apply(&sum, Op::CumSum, &[last])?;
+                self.b.inline(sum);
                 let ids = self.turning_ids(name, shape)?;
                 self.b.gather(name, Pick::Along, sum, ids)
             }
@@ -74,8 +75,7 @@ impl Pass<'_> {
                 self.b.slice(name, dy, axis, start, shape.dims()[axis])
             }
             Op::Gather(pick) => {
-                let zeros = self.aux(name, "zeros");
-                let zeros = self.filled(&zeros, shape, 0.0)?;
+                let zeros = self.filled_inline(name, "zeros", shape, 0.0)?;
                 self.b.scatter_add(name, pick, zeros, inputs[1], dy)
             }
             Op::ScatterAdd(pick) => match slot {
@@ -162,9 +162,8 @@ impl Pass<'_> {
                 if self.b.shape(dy).same_dims(&target) {
                     return self.b.unary(name, Unary::Neg, dy);
                 }
-                let sum = self.aux(name, "sum");
-                let sum = self.summed(&sum, dy, target)?;
-                self.b.unary(name, Unary::Neg, sum)
+                let minus = self.unary_inline(name, "minus", Unary::Neg, dy)?;
+                self.summed(name, minus, target)
             }
             (Binary::Mul, slot) => {
                 let other = if slot == 0 { b } else { a };
@@ -207,8 +206,7 @@ impl Pass<'_> {
                 let n = shape.dims()[axis] as f64;
                 if self.reserved.contains(name) {
                     // The only contribution: divided and repeated along the axis in one go.
-                    let count = self.aux(name, "count");
-                    let count = self.filled(&count, shape, n)?;
+                    let count = self.filled_inline(name, "count", shape, n)?;
                     return self.b.binary(name, Binary::Div, dy, count);
                 }
                 self.b.affine(name, Affine::Div(n), dy)
@@ -238,8 +236,7 @@ impl Pass<'_> {
                     row_shape.with_dim(last, 1).with_axis(last, Axis::One),
                 )?;
                 self.b.inline(column);
-                let zeros = self.aux(name, "zeros");
-                let zeros = self.filled(&zeros, row_shape, 0.0)?;
+                let zeros = self.filled_inline(name, "zeros", row_shape, 0.0)?;
                 let to = if axis == last {
                     name.to_owned()
                 } else {
@@ -269,7 +266,8 @@ impl Pass<'_> {
         let n = shape.dims().last().copied().unwrap_or(1) as i64;
         let ids: Arc<[i64]> = (0..shape.len() as i64).map(|i| n - 1 - i % n).collect();
         let at = self.aux(name, "order");
-        self.b.constant(&at, shape, Constant::Int(ids))
+        let ids = self.b.constant(&at, shape, Constant::Int(ids))?;
+        Ok(self.b.inline(ids))
     }
 
     /// `dy` at its place in zeros of `shape`.
@@ -291,9 +289,7 @@ impl Pass<'_> {
             if what.is_empty() {
                 parts.push(dy);
             } else if n > 0 {
-                let at = self.aux(name, what);
-                let zeros = self.filled(&at, shape.with_dim(axis, n), 0.0)?;
-                parts.push(self.b.inline(zeros));
+                parts.push(self.filled_inline(name, what, shape.with_dim(axis, n), 0.0)?);
             }
         }
         self.b.concat(name, axis, &parts)
