@@ -8,6 +8,8 @@
 //! walkthrough, explain, debug, export → trace          text: used by all, uses nothing
 //! ```
 
+#[cfg(feature = "tui")]
+pub mod app;
 pub mod cli;
 pub mod explain;
 pub mod export;

@@ -1,0 +1,438 @@
+//! Arguments of actions: typed once, parsed from and printed to the command line.
+
+use super::config::{ColorMode, GlyphSet, ScaleMode};
+use super::hint::nearest;
+use crate::text::{Lang, Msg, NumberFormat};
+
+/// The argument of an action.
+pub trait Arg: Sized {
+    /// How it is written, for help.
+    const USAGE: &'static str;
+    /// Whether it may be left out.
+    const OPTIONAL: bool = false;
+    /// Reads it; `text` is trimmed.
+    ///
+    /// # Errors
+    /// Text that does not fit, with what would.
+    fn parse(text: &str) -> Result<Self, Msg>;
+    /// Writes it so that [`Arg::parse`] reads it back.
+    fn print(&self) -> String;
+    /// The fixed words it may be, for completion.
+    fn words() -> Vec<String> {
+        Vec::new()
+    }
+}
+
+fn bad(text: &str, usage: &'static str) -> Msg {
+    Msg::new("tui.error.value")
+        .arg("value", text)
+        .arg("usage", usage)
+}
+
+/// Any text, up to the end of the line.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Text(pub String);
+
+impl Arg for Text {
+    const USAGE: &'static str = "TEXT";
+    const OPTIONAL: bool = true;
+    fn parse(text: &str) -> Result<Self, Msg> {
+        Ok(Self(text.to_owned()))
+    }
+    fn print(&self) -> String {
+        self.0.clone()
+    }
+}
+
+/// Which step: a number (`23`), a sub-step (`40.1`), or a distance (`+2`, `-3`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StepTarget {
+    /// Numbers, outermost first.
+    Number(Vec<u32>),
+    /// So many steps on (or back, where negative).
+    Relative(i32),
+}
+
+impl Arg for StepTarget {
+    const USAGE: &'static str = "N | N.M | +N | -N";
+    fn parse(text: &str) -> Result<Self, Msg> {
+        if text.starts_with(['+', '-']) {
+            let n = text.parse().map_err(|_| bad(text, Self::USAGE))?;
+            return Ok(Self::Relative(n));
+        }
+        let numbers: Result<Vec<u32>, _> = text.split('.').map(str::parse).collect();
+        match numbers {
+            Ok(numbers) if !text.is_empty() => Ok(Self::Number(numbers)),
+            _ => Err(bad(text, Self::USAGE)),
+        }
+    }
+    fn print(&self) -> String {
+        match self {
+            Self::Number(n) => {
+                let n: Vec<_> = n.iter().map(ToString::to_string).collect();
+                n.join(".")
+            }
+            Self::Relative(n) => format!("{n:+}"),
+        }
+    }
+}
+
+/// A place by name, with a cell where one is named: `Q1[2,0]`, `encoder.0.self_attn.q`, `5.10`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Symbol, path, section, step number or part of a title.
+    pub name: String,
+    /// Index of a cell; empty for none.
+    pub index: Vec<usize>,
+}
+
+impl Arg for Place {
+    const USAGE: &'static str = "NAME | NAME[I,J]";
+    fn parse(text: &str) -> Result<Self, Msg> {
+        let Some((name, tail)) = text.split_once('[') else {
+            return if text.is_empty() {
+                Err(bad(text, Self::USAGE))
+            } else {
+                Ok(Self {
+                    name: text.to_owned(),
+                    index: Vec::new(),
+                })
+            };
+        };
+        // `Q1[2][0]` and `Q1[2,0]` are the same cell.
+        let inner = tail
+            .strip_suffix(']')
+            .ok_or_else(|| bad(text, Self::USAGE))?
+            .replace("][", ",");
+        let index: Result<Vec<usize>, _> = inner.split(',').map(|i| i.trim().parse()).collect();
+        match index {
+            Ok(index) if !name.trim().is_empty() => Ok(Self {
+                name: name.trim().to_owned(),
+                index,
+            }),
+            _ => Err(bad(text, Self::USAGE)),
+        }
+    }
+    fn print(&self) -> String {
+        if self.index.is_empty() {
+            return self.name.clone();
+        }
+        let index: Vec<_> = self.index.iter().map(ToString::to_string).collect();
+        format!("{}[{}]", self.name, index.join(","))
+    }
+}
+
+/// Speed of auto-play.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Speed {
+    /// Faster.
+    Up,
+    /// Slower.
+    Down,
+    /// Steps a second.
+    PerSecond(f64),
+}
+
+impl Arg for Speed {
+    const USAGE: &'static str = "up | down | STEPS_PER_SECOND";
+    fn parse(text: &str) -> Result<Self, Msg> {
+        match text {
+            "up" => Ok(Self::Up),
+            "down" => Ok(Self::Down),
+            _ => match text.parse::<f64>() {
+                Ok(s) if s.is_finite() && s > 0.0 => Ok(Self::PerSecond(s)),
+                _ => Err(bad(text, Self::USAGE)),
+            },
+        }
+    }
+    fn print(&self) -> String {
+        match self {
+            Self::Up => "up".to_owned(),
+            Self::Down => "down".to_owned(),
+            Self::PerSecond(s) => s.to_string(),
+        }
+    }
+    fn words() -> Vec<String> {
+        ["up", "down", "1", "2", "4", "8"].map(str::to_owned).into()
+    }
+}
+
+/// What the main area shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum View {
+    /// The step: formula, operands, result, derivation.
+    #[default]
+    Step,
+    /// All heads of a layer side by side.
+    Heads,
+    /// Norms along the residual stream; the same head across layers.
+    Layers,
+    /// Probabilities as bars.
+    Probs,
+    /// Shapes and cost of every op.
+    Costs,
+    /// The positional encoding.
+    Positions,
+    /// One row followed through all steps.
+    Token,
+    /// What happened.
+    Log,
+    /// Two runs in two columns.
+    Compare,
+    /// Breakpoints and watches.
+    Debug,
+}
+
+impl View {
+    /// All views, in the order of their keys.
+    pub const ALL: [View; 10] = [
+        View::Step,
+        View::Heads,
+        View::Layers,
+        View::Probs,
+        View::Costs,
+        View::Positions,
+        View::Token,
+        View::Log,
+        View::Compare,
+        View::Debug,
+    ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            View::Step => "step",
+            View::Heads => "heads",
+            View::Layers => "layers",
+            View::Probs => "probs",
+            View::Costs => "costs",
+            View::Positions => "positions",
+            View::Token => "token",
+            View::Log => "log",
+            View::Compare => "compare",
+            View::Debug => "debug",
+        }
+    }
+
+    /// Catalogue key of its title.
+    pub fn key(self) -> &'static str {
+        match self {
+            View::Step => "tui.view.step",
+            View::Heads => "tui.view.heads",
+            View::Layers => "tui.view.layers",
+            View::Probs => "tui.view.probs",
+            View::Costs => "tui.view.costs",
+            View::Positions => "tui.view.positions",
+            View::Token => "tui.view.token",
+            View::Log => "tui.view.log",
+            View::Compare => "tui.view.compare",
+            View::Debug => "tui.view.debug",
+        }
+    }
+
+    /// The view after (or before) this one, around.
+    #[must_use]
+    pub fn step(self, forward: bool) -> Self {
+        let at = Self::ALL.iter().position(|v| *v == self).unwrap_or(0);
+        let n = Self::ALL.len();
+        Self::ALL[(at + if forward { 1 } else { n - 1 }) % n]
+    }
+}
+
+impl Arg for View {
+    const USAGE: &'static str =
+        "step | heads | layers | probs | costs | positions | token | log | compare | debug";
+    fn parse(text: &str) -> Result<Self, Msg> {
+        Self::ALL
+            .into_iter()
+            .find(|v| v.name() == text)
+            .ok_or_else(|| bad(text, Self::USAGE))
+    }
+    fn print(&self) -> String {
+        self.name().to_owned()
+    }
+    fn words() -> Vec<String> {
+        Self::ALL.iter().map(|v| v.name().to_owned()).collect()
+    }
+}
+
+/// What to export: `[FORMAT] [RANGE] [PATH]`, each where given; nothing given opens the form.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExportArgs {
+    /// Name of the format.
+    pub format: Option<String>,
+    /// `23`, `1..5` or `all`; the current step where absent.
+    pub range: Option<String>,
+    /// Where to; standard name in the current directory where absent.
+    pub path: Option<String>,
+}
+
+/// Formats of export, as `export --format` names them.
+pub const FORMATS: [&str; 7] = ["text", "md", "csv", "tsv", "json", "latex", "html"];
+
+impl Arg for ExportArgs {
+    const USAGE: &'static str = "[FORMAT] [N|A..B|all] [PATH]";
+    const OPTIONAL: bool = true;
+    fn parse(text: &str) -> Result<Self, Msg> {
+        let mut args = Self::default();
+        let mut rest = text;
+        loop {
+            let word = rest.split_whitespace().next().unwrap_or("");
+            if word.is_empty() {
+                return Ok(args);
+            }
+            let range = word == "all"
+                || word.starts_with(|c: char| c.is_ascii_digit())
+                    && word.chars().all(|c| c.is_ascii_digit() || c == '.');
+            if args.format.is_none() && FORMATS.contains(&word) {
+                args.format = Some(word.to_owned());
+            } else if args.range.is_none() && range {
+                args.range = Some(word.to_owned());
+            } else {
+                // A path may hold spaces: it is the rest of the line.
+                args.path = Some(rest.to_owned());
+                return Ok(args);
+            }
+            rest = rest[word.len()..].trim_start();
+        }
+    }
+    fn print(&self) -> String {
+        let parts = [&self.format, &self.range, &self.path];
+        let parts: Vec<_> = parts.into_iter().flatten().map(String::as_str).collect();
+        parts.join(" ")
+    }
+    fn words() -> Vec<String> {
+        FORMATS.map(str::to_owned).into()
+    }
+}
+
+/// One setting and its new value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Setting {
+    /// Language of all text.
+    Lang(Lang),
+    /// Theme, by name.
+    Theme(String),
+    /// Glyph set.
+    Glyphs(GlyphSet),
+    /// How numbers print.
+    Digits(NumberFormat),
+    /// Range of the colour scale.
+    Scale(ScaleMode),
+    /// Colours a terminal is given.
+    Color(ColorMode),
+    /// Mouse capture.
+    Mouse(bool),
+    /// Logarithmic colours.
+    Log(bool),
+    /// Round as you go.
+    Rounding(bool),
+}
+
+/// Names of the settings.
+pub const SETTINGS: [&str; 9] = [
+    "lang", "theme", "glyphs", "digits", "scale", "color", "mouse", "log", "rounding",
+];
+
+fn on_off(text: &str) -> Result<bool, Msg> {
+    match text {
+        "on" | "yes" | "true" => Ok(true),
+        "off" | "no" | "false" => Ok(false),
+        _ => Err(bad(text, "on | off")),
+    }
+}
+
+impl Arg for Setting {
+    const USAGE: &'static str =
+        "lang | theme | glyphs | digits | scale | color | mouse | log | rounding  VALUE";
+    fn parse(text: &str) -> Result<Self, Msg> {
+        let (name, value) = text
+            .split_once(|c: char| c.is_whitespace() || c == '=')
+            .map_or((text, ""), |(n, v)| (n, v.trim()));
+        Ok(match name {
+            "lang" | "language" => Self::Lang(super::config::parse_lang(value)?),
+            "theme" if !value.is_empty() => Self::Theme(value.to_owned()),
+            "theme" => return Err(bad(value, "NAME")),
+            "glyphs" => Self::Glyphs(value.parse()?),
+            "digits" | "precision" => Self::Digits(NumberFormat::parse(value)?),
+            "scale" => Self::Scale(value.parse()?),
+            "color" | "colour" => Self::Color(value.parse()?),
+            "mouse" => Self::Mouse(on_off(value)?),
+            "log" => Self::Log(on_off(value)?),
+            "rounding" => Self::Rounding(on_off(value)?),
+            _ => {
+                return Err(match nearest(name, SETTINGS) {
+                    Some(near) => Msg::new("tui.error.setting_near").arg("near", near),
+                    None => Msg::new("tui.error.setting").arg("all", SETTINGS.join(", ")),
+                }
+                .arg("name", name));
+            }
+        })
+    }
+    fn print(&self) -> String {
+        let on = |b: &bool| if *b { "on" } else { "off" };
+        match self {
+            Self::Lang(l) => format!("lang {}", super::config::lang_name(*l)),
+            Self::Theme(t) => format!("theme {t}"),
+            Self::Glyphs(g) => format!("glyphs {g}"),
+            Self::Digits(d) => format!("digits {}", d.name()),
+            Self::Scale(s) => format!("scale {s}"),
+            Self::Color(c) => format!("color {c}"),
+            Self::Mouse(b) => format!("mouse {}", on(b)),
+            Self::Log(b) => format!("log {}", on(b)),
+            Self::Rounding(b) => format!("rounding {}", on(b)),
+        }
+    }
+    fn words() -> Vec<String> {
+        let mut words = Vec::new();
+        let mut add = |name: &str, values: &[&str]| {
+            words.extend(values.iter().map(|v| format!("{name} {v}")));
+        };
+        add("lang", &["en", "zh"]);
+        add("theme", &super::config::THEMES);
+        add("glyphs", &GlyphSet::ALL.map(GlyphSet::name));
+        add("digits", &["0", "2", "4", "8", "17", "sci4", "full", "hex"]);
+        add("scale", &ScaleMode::ALL.map(ScaleMode::name));
+        add("color", &ColorMode::ALL.map(ColorMode::name));
+        for name in ["mouse", "log", "rounding"] {
+            add(name, &["on", "off"]);
+        }
+        words
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places() {
+        let p = Place::parse("Q1[2][0]").unwrap();
+        assert_eq!((p.name.as_str(), p.index.as_slice()), ("Q1", &[2, 0][..]));
+        assert!(Place::parse("masked softmax").unwrap().index.is_empty());
+        for wrong in ["", "[1]", "Q1[", "Q1[a]", "Q1[1,]", "Q1[-1]"] {
+            assert!(Place::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn export_arguments_in_order() {
+        let e = ExportArgs::parse("json my notes/a b.json").unwrap();
+        assert_eq!(e.format.as_deref(), Some("json"));
+        assert_eq!(e.range, None);
+        assert_eq!(e.path.as_deref(), Some("my notes/a b.json"));
+        assert_eq!(ExportArgs::parse("").unwrap(), ExportArgs::default());
+    }
+
+    #[test]
+    fn settings_words_all_parse() {
+        for word in Setting::words() {
+            assert_eq!(Setting::parse(&word).unwrap().print(), word);
+        }
+        let error = Setting::parse("thme dark").unwrap_err().to_string();
+        assert!(error.contains("theme"), "{error}");
+        for wrong in ["", "digits 18", "lang fr", "mouse maybe", "theme"] {
+            assert!(Setting::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

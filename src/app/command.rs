@@ -1,0 +1,234 @@
+//! The `:` command line: completion and history. Parsing is [`Action::parse`], shared with the keymap.
+
+use std::collections::VecDeque;
+
+use super::action::{self, Action, SPECS};
+use crate::text::Msg;
+
+/// Names that only the loaded scenario knows, offered where a command takes a place.
+pub trait Names {
+    /// Symbols and paths that begin with `prefix`, most useful first, at most `limit`.
+    fn places(&self, prefix: &str, limit: usize) -> Vec<String>;
+}
+
+impl Names for () {
+    fn places(&self, _: &str, _: usize) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// One way to complete a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// The whole line with it.
+    pub line: String,
+    /// What to show in the list.
+    pub label: String,
+    /// Catalogue key of a description; empty for none.
+    pub about: &'static str,
+}
+
+/// Most completions that are offered.
+const LIMIT: usize = 64;
+
+/// Actions whose argument is a place or a name in the run.
+const PLACES: [&str; 9] = [
+    "go",
+    "break",
+    "watch",
+    "why",
+    "edit",
+    "ablate",
+    "search",
+    "search-back",
+    "where-to",
+];
+
+/// Ways to complete `line`, with `names` from the scenario.
+pub fn complete(line: &str, names: &dyn Names) -> Vec<Completion> {
+    let line = line.trim_start();
+    let Some((name, argument)) = line.split_once(char::is_whitespace) else {
+        return SPECS
+            .iter()
+            .filter(|s| s.name.starts_with(line))
+            .chain(
+                // Then those that hold the word elsewhere: `layer` finds `next-layer`.
+                SPECS
+                    .iter()
+                    .filter(|s| !s.name.starts_with(line) && s.name.contains(line)),
+            )
+            .take(LIMIT)
+            .map(|s| Completion {
+                line: if s.usage.is_empty() {
+                    s.name.to_owned()
+                } else {
+                    format!("{} ", s.name)
+                },
+                label: s.name.to_owned(),
+                about: s.key,
+            })
+            .collect();
+    };
+    let Some(spec) = action::spec(name) else {
+        return Vec::new();
+    };
+    let argument = argument.trim_start();
+    let mut words = (spec.words)();
+    words.retain(|w| w.starts_with(argument));
+    if PLACES.contains(&spec.name) {
+        words.extend(names.places(argument, LIMIT));
+    }
+    // `:set ` offers settings before values.
+    let stop = |w: &str| {
+        w.match_indices(' ')
+            .map(|(at, _)| at)
+            .find(|at| *at >= argument.len())
+            .map_or(w.len(), |at| at + 1)
+    };
+    let mut seen: Vec<Completion> = Vec::new();
+    for word in &words {
+        let word = &word[..stop(word)];
+        if word != argument && seen.last().is_none_or(|c| c.label != word) {
+            seen.push(Completion {
+                line: format!("{} {word}", spec.name),
+                label: word.to_owned(),
+                about: "",
+            });
+        }
+    }
+    seen.truncate(LIMIT);
+    seen
+}
+
+/// Lines typed before, newest last.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    lines: VecDeque<String>,
+    /// Position while paging, counted from the newest; 0 is the line being typed.
+    at: usize,
+    draft: String,
+}
+
+/// Most lines that are kept.
+const KEPT: usize = 200;
+
+impl History {
+    /// Adds a line; one equal to the newest is not added again.
+    pub fn push(&mut self, line: &str) {
+        self.at = 0;
+        if line.trim().is_empty() || self.lines.back().is_some_and(|l| l == line) {
+            return;
+        }
+        if self.lines.len() == KEPT {
+            self.lines.pop_front();
+        }
+        self.lines.push_back(line.to_owned());
+    }
+
+    /// The line before (or after) the one shown; `current` is kept as the draft to come back to.
+    pub fn page(&mut self, back: bool, current: &str) -> Option<&str> {
+        if self.at == 0 {
+            current.clone_into(&mut self.draft);
+        }
+        self.at = if back {
+            if self.at == self.lines.len() {
+                return None;
+            }
+            self.at + 1
+        } else {
+            self.at.checked_sub(1)?
+        };
+        Some(match self.at {
+            0 => &self.draft,
+            n => &self.lines[self.lines.len() - n],
+        })
+    }
+
+    /// Forgets the position while paging.
+    pub fn rewind(&mut self) {
+        self.at = 0;
+    }
+
+    /// The lines, oldest first.
+    pub fn lines(&self) -> impl Iterator<Item = &str> {
+        self.lines.iter().map(String::as_str)
+    }
+}
+
+/// Reads a file of commands, one a line; blank lines and `#` comments are skipped.
+///
+/// # Errors
+/// The number of the first bad line (from 1) and what is wrong with it.
+pub fn script(text: &str) -> Result<Vec<Action>, (usize, Msg)> {
+    text.lines()
+        .enumerate()
+        .map(|(i, l)| (i + 1, l.trim().trim_start_matches(':')))
+        .filter(|(_, l)| !l.is_empty() && !l.starts_with('#'))
+        .map(|(i, l)| Action::parse(l).map_err(|e| (i, e)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Two;
+    impl Names for Two {
+        fn places(&self, prefix: &str, _: usize) -> Vec<String> {
+            ["Q1", "Q2", "K1"]
+                .iter()
+                .filter(|n| n.starts_with(prefix))
+                .map(|n| (*n).to_owned())
+                .collect()
+        }
+    }
+
+    fn labels(line: &str) -> Vec<String> {
+        complete(line, &Two).into_iter().map(|c| c.label).collect()
+    }
+
+    #[test]
+    fn completes_names_words_and_places() {
+        assert_eq!(labels("exp"), ["export"]);
+        assert_eq!(labels("layer"), ["next-layer", "prev-layer"]);
+        assert_eq!(labels("go Q"), ["Q1", "Q2"]);
+        assert_eq!(labels("view he"), ["heads"]);
+        assert_eq!(labels("set l"), ["lang ", "log "]);
+        assert_eq!(labels("set lang "), ["lang en", "lang zh"]);
+        assert_eq!(labels("set lang z"), ["lang zh"]);
+        assert!(labels("quit now").is_empty());
+        assert!(labels("zzz").is_empty());
+        assert_eq!(complete("", &()).len(), LIMIT.min(SPECS.len()));
+    }
+
+    #[test]
+    fn every_whole_completion_of_a_word_parses() {
+        for spec in SPECS {
+            for word in (spec.words)() {
+                let line = format!("{} {word}", spec.name);
+                assert!(Action::parse(&line).is_ok(), "{line}");
+            }
+        }
+    }
+
+    #[test]
+    fn history_pages_back_and_returns_to_the_draft() {
+        let mut h = History::default();
+        for l in ["a", "b", "b", " "] {
+            h.push(l);
+        }
+        assert_eq!(h.page(true, "dra"), Some("b"));
+        assert_eq!(h.page(true, "b"), Some("a"));
+        assert_eq!(h.page(true, "a"), None);
+        assert_eq!(h.page(false, "a"), Some("b"));
+        assert_eq!(h.page(false, "b"), Some("dra"));
+        assert_eq!(h.page(false, "dra"), None);
+    }
+
+    #[test]
+    fn scripts_name_the_bad_line() {
+        let ok = script("# to the softmax\n:step 23\n\nfollow\n").unwrap();
+        assert_eq!(ok.len(), 2);
+        assert_eq!(script("next\nnxet").unwrap_err().0, 2);
+    }
+}

@@ -1,0 +1,24 @@
+//! The debugger's state and how actions change it. Knows no terminal.
+//!
+//! An [`Input`](input::Input) becomes an [`Action`](action::Action) through the [keymap](keymap::Keymap); updating
+//! with an action changes the state and returns [`Effect`](effect::Effect)s for what must be done outside.
+//! [`Ui`](ui::Ui) is the part that knows nothing of traces.
+
+pub mod action;
+pub mod args;
+pub mod command;
+pub mod config;
+pub mod edit;
+pub mod effect;
+pub mod hint;
+pub mod input;
+pub mod jumps;
+pub mod key;
+pub mod keymap;
+pub mod messages;
+pub mod overlay;
+pub mod play;
+pub mod ui;
+
+#[cfg(test)]
+mod ui_tests;
