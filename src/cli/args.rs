@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use super::{completions, help, localise, man, open, value};
+use super::{check, completions, export, help, localise, man, open, steps, value};
 use crate::tensor::Precision;
 use crate::text::{Lang, Msg, NumberFormat, escape};
 
@@ -31,6 +31,12 @@ pub struct Cli {
 /// The subcommands that work.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Lists the numbered steps.
+    Steps(steps::Args),
+    /// Writes steps to files.
+    Export(export::Args),
+    /// Checks a scenario.
+    Check(check::Args),
     /// Prints completions for a shell.
     Completions(completions::Args),
     /// Prints a manual page.

@@ -1,6 +1,15 @@
 //! `check`: validates a scenario, replays every derivation, compares expected values, runs the lints.
 
+use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
+
+use super::args::Global;
+use super::{Failure, common};
+use crate::session::{Session, view};
+use crate::text::{Lang, Msg, escape};
+use crate::trace::AnyTrace;
+use crate::trace::derive::replay_node;
+use crate::with_any;
 
 /// Arguments.
 #[derive(Clone, Debug, clap::Args)]
@@ -14,4 +23,226 @@ pub struct Args {
     /// For programs.
     #[arg(long)]
     pub json: bool,
+}
+
+/// What a check of one run found.
+#[derive(Debug, Default)]
+struct RunReport {
+    name: String,
+    nodes: usize,
+    cells: u64,
+    different: u64,
+    /// Path and index of the first cell whose replay gave other bits.
+    first: Option<(String, Vec<usize>)>,
+}
+
+/// What comparing one expected value found.
+#[derive(Debug)]
+struct ExpectedReport {
+    path: String,
+    values: usize,
+    wrong: usize,
+    largest: f64,
+}
+
+/// Checks a scenario.
+///
+/// # Errors
+/// [`Failure::Check`] where something does not hold.
+pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
+    let session = common::open(&args.scenario, global, None, lang)?;
+    let only = args
+        .run
+        .as_deref()
+        .map(|name| common::run(&session, name))
+        .transpose()?;
+    let mut runs = Vec::new();
+    for i in (0..session.runs.len()).filter(|i| only.is_none_or(|o| o == *i)) {
+        let trace = session.trace(i).map_err(common::cannot_run)?;
+        runs.push(replay(&session.runs[i].name, trace));
+    }
+    let expected = expected(&session)?;
+    let good = runs.iter().all(|r| r.different == 0) && expected.iter().all(|e| e.wrong == 0);
+    let mut out = BufWriter::new(io::stdout().lock());
+    if args.json {
+        serde_json::to_writer_pretty(&mut out, &to_json(&session, &runs, &expected, good))
+            .map_err(io::Error::from)?;
+        writeln!(out)?;
+    } else {
+        write_text(&mut out, &session, &runs, &expected, good, lang)?;
+    }
+    out.flush()?;
+    if good { Ok(()) } else { Err(Failure::Check) }
+}
+
+fn replay(name: &str, trace: &AnyTrace) -> RunReport {
+    let program = trace.program();
+    let mut report = RunReport {
+        name: name.to_owned(),
+        nodes: program.len(),
+        ..RunReport::default()
+    };
+    for (id, node) in program.nodes().filter(|(id, _)| trace.reached(*id)) {
+        let found = with_any!(AnyTrace, trace, t => replay_node(t, id));
+        report.cells += found.cells;
+        report.different += found.different;
+        if let (None, Some(flat)) = (&report.first, found.first) {
+            report.first = Some((
+                node.path.to_string(),
+                node.shape.unflat(flat)[..node.shape.rank()].to_vec(),
+            ));
+        }
+    }
+    report
+}
+
+fn expected(session: &Session) -> Result<Vec<ExpectedReport>, Failure> {
+    let mut out = Vec::new();
+    for e in &session.scenario.expected {
+        let run = e
+            .run
+            .as_deref()
+            .map_or(Ok(0), |name| common::run(session, name))?;
+        let view = view(session, run, "", &e.path, &e.slice).map_err(|p| Failure::User(p.msg))?;
+        let value = session
+            .trace(run)
+            .map_err(common::cannot_run)?
+            .value(view.node);
+        let far: Vec<f64> = view
+            .cells
+            .flats()
+            .zip(&e.values)
+            .map(|(i, want)| (value.get(i) - want).abs())
+            .collect();
+        out.push(ExpectedReport {
+            path: e.path.clone(),
+            values: far.len(),
+            // NaN is no match: the comparison is the right way round for it.
+            wrong: far.iter().filter(|d| !(**d <= e.tolerance)).count(),
+            largest: far.iter().copied().fold(0.0, f64::max),
+        });
+    }
+    Ok(out)
+}
+
+fn write_text(
+    out: &mut impl Write,
+    session: &Session,
+    runs: &[RunReport],
+    expected: &[ExpectedReport],
+    good: bool,
+    lang: Lang,
+) -> io::Result<()> {
+    let say = |msg: Msg| msg.render(lang);
+    writeln!(
+        out,
+        "{}",
+        say(Msg::new("check.scenario")
+            .arg("name", escape(&session.scenario.name))
+            .arg(
+                "precision",
+                format!("{:?}", session.precision).to_lowercase()
+            )
+            .arg("steps", session.steps.list().len())
+            .arg("parameters", session.specs.len())
+            .arg("inline", session.coverage.inline)
+            .arg("files", session.coverage.from_files)
+            .arg("initialised", session.coverage.initialised))
+    )?;
+    for name in &session.coverage.unused {
+        writeln!(
+            out,
+            "{}",
+            say(Msg::new("check.unused").arg("name", escape(name)))
+        )?;
+    }
+    for r in runs {
+        writeln!(
+            out,
+            "{}",
+            say(Msg::new("check.run")
+                .arg("run", escape(&r.name))
+                .arg("nodes", r.nodes)
+                .arg("same", r.cells - r.different)
+                .arg("cells", r.cells)
+                .arg("percent", percent(r.cells - r.different, r.cells)))
+        )?;
+        if let Some((path, index)) = &r.first {
+            writeln!(
+                out,
+                "{}",
+                say(Msg::new("check.first")
+                    .arg("path", escape(path))
+                    .arg("index", format!("{index:?}")))
+            )?;
+        }
+    }
+    for e in expected.iter().filter(|e| e.wrong > 0) {
+        writeln!(
+            out,
+            "{}",
+            say(Msg::new("check.expected_wrong")
+                .arg("path", escape(&e.path))
+                .arg("wrong", e.wrong)
+                .arg("values", e.values)
+                .arg("largest", format!("{:e}", e.largest)))
+        )?;
+    }
+    let (all, wrong) = expected
+        .iter()
+        .fold((0, 0), |(a, w), e| (a + e.values, w + e.wrong));
+    writeln!(
+        out,
+        "{}",
+        say(Msg::new("check.expected")
+            .arg("right", all - wrong)
+            .arg("all", all))
+    )?;
+    writeln!(
+        out,
+        "{}",
+        say(Msg::new(if good { "check.good" } else { "check.bad" }))
+    )
+}
+
+/// Per cent, never rounded up to 100.
+fn percent(part: u64, of: u64) -> String {
+    if of == 0 || part == of {
+        return "100".to_owned();
+    }
+    format!("{:.4}", (part as f64 / of as f64 * 100.0).min(99.9999))
+}
+
+fn to_json(
+    session: &Session,
+    runs: &[RunReport],
+    expected: &[ExpectedReport],
+    good: bool,
+) -> serde_json::Value {
+    serde_json::json!({
+        "scenario": session.scenario.name,
+        "precision": format!("{:?}", session.precision).to_lowercase(),
+        "good": good,
+        "steps": session.steps.list().len(),
+        "parameters": {
+            "all": session.specs.len(),
+            "inline": session.coverage.inline,
+            "from_files": session.coverage.from_files,
+            "initialised": session.coverage.initialised,
+            "unused": session.coverage.unused,
+        },
+        "runs": runs.iter().map(|r| serde_json::json!({
+            "run": r.name,
+            "nodes": r.nodes,
+            "derivations": r.cells,
+            "bit_equal": r.cells - r.different,
+            "first_different": r.first.as_ref().map(|(path, index)| serde_json::json!({ "path": path, "index": index })),
+        })).collect::<Vec<_>>(),
+        "expected": expected.iter().map(|e| serde_json::json!({
+            "path": e.path,
+            "values": e.values,
+            "wrong": e.wrong,
+            "largest_difference": e.largest,
+        })).collect::<Vec<_>>(),
+    })
 }

@@ -1,9 +1,15 @@
 //! `export`: steps as files.
 
+use std::io;
 use std::path::PathBuf;
 
-use super::value;
-use crate::export::{Format, file::Target, select::Selection};
+use super::args::Global;
+use super::{Failure, common, value};
+use crate::export::document::{Settings, document};
+use crate::export::{Format, Options, Writer, file::Target, select::Selection};
+use crate::session::{Session, Steps};
+use crate::text::{Lang, Msg, NumberFormat};
+use crate::walkthrough::Step;
 
 /// Arguments.
 #[derive(Clone, Debug, clap::Args)]
@@ -46,5 +52,80 @@ impl Args {
     /// Where to.
     pub fn target(&self) -> Target {
         Target::new(self.output.as_deref())
+    }
+}
+
+/// Writes the chosen steps.
+///
+/// # Errors
+/// A scenario that cannot be opened, a step or run that is not there, a file that cannot be written.
+pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
+    let session = common::open(&args.scenario, global, args.detail, lang)?;
+    let steps = common::steps(&session, args.run.as_deref())?;
+    let chosen = choose(&session, &steps, &args.step)?;
+    let number = global.number().unwrap_or_default();
+    let digits = match number {
+        NumberFormat::Decimals(d) | NumberFormat::Scientific(d) => d,
+        NumberFormat::Shortest | NumberFormat::Bits => 4,
+    };
+    let options = Options {
+        lang,
+        number,
+        array: args.step.is_several(),
+        derivations: args.derivations.limit() > 0,
+        ..Options::default()
+    };
+    let settings = Settings {
+        lang,
+        number,
+        round: (args.round == value::RoundName::Steps).then_some(digits),
+        derivations: args.derivations.limit(),
+        terms: usize::MAX,
+    };
+    // Runs are executed before the file is opened: nothing half-done is left where one of them fails.
+    for (_, step) in &chosen {
+        session.trace(step.run).map_err(common::cannot_run)?;
+    }
+    args.target().write(args.force, |out| {
+        let mut writer = Writer::begin(args.format(), &options, out)?;
+        for (at, step) in &chosen {
+            let doc = document(&session, &steps, *at, step, &settings).map_err(io::Error::other)?;
+            writer.step(&doc)?;
+        }
+        writer.end().map(|_| ())
+    })?;
+    Ok(())
+}
+
+/// The chosen steps and where each stands in the list.
+fn choose(
+    session: &Session,
+    steps: &Steps,
+    selection: &Selection,
+) -> Result<Vec<(usize, Step)>, Failure> {
+    let none = || {
+        Msg::new("cli.no_step")
+            .arg("step", selection)
+            .arg("last", steps.list().last().map_or(0, |s| s.number[0]))
+    };
+    if let Selection::One(path) = selection {
+        let at = path
+            .first()
+            .and_then(|n| steps.position(*n))
+            .ok_or_else(none)?;
+        let step = session.step_at(steps, path).ok_or_else(none)?;
+        return Ok(vec![(at, step)]);
+    }
+    let chosen: Vec<(usize, Step)> = steps
+        .list()
+        .iter()
+        .enumerate()
+        .filter(|(_, s)| selection.holds(s.number[0]))
+        .map(|(i, s)| (i, s.clone()))
+        .collect();
+    if chosen.is_empty() {
+        Err(none().into())
+    } else {
+        Ok(chosen)
     }
 }

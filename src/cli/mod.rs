@@ -9,6 +9,7 @@ mod usage;
 pub mod value;
 
 pub mod check;
+mod common;
 pub mod compare;
 pub mod completions;
 pub mod config_template;
@@ -89,10 +90,13 @@ pub fn main(raw: impl IntoIterator<Item = OsString>) -> ExitCode {
 fn run(cli: &Cli, lang: Lang) -> Result<(), Failure> {
     match &cli.command {
         Some(_) if cli.open.is_given() => Err(Msg::new("cli.open_and_command").into()),
+        Some(Command::Steps(args)) => steps::run(args, &cli.global, lang),
+        Some(Command::Export(args)) => export::run(args, &cli.global, lang),
+        Some(Command::Check(args)) => check::run(args, &cli.global, lang),
         Some(Command::Completions(args)) => completions::run(args, lang),
         Some(Command::Man(args)) => man::run(args, lang),
         Some(Command::Help(args)) => help::run(args, lang),
-        None => help::run(&help::Args::default(), lang),
+        None => open::run(&cli.open, &cli.global, lang),
     }
 }
 

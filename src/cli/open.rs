@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
-use super::value;
+use super::args::Global;
+use super::{Failure, steps, value};
 use crate::export::select::Selection;
+use crate::text::Lang;
 
 /// The scenario that is opened where none is named.
 pub const DEFAULT_SCENARIO: &str = "water_class";
@@ -47,4 +49,19 @@ impl Args {
             || self.glyphs.is_some()
             || self.play.is_some()
     }
+}
+
+/// Opens the debugger.
+///
+/// # Errors
+/// A scenario that cannot be opened.
+pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
+    let list = steps::Args {
+        scenario: args.scenario(),
+        run: args.run.clone(),
+        detail: None,
+        expand: false,
+        json: false,
+    };
+    steps::run(&list, global, lang)
 }

@@ -1,8 +1,13 @@
 //! `steps`: the numbered steps of a run.
 
+use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
-use super::value;
+use super::args::Global;
+use super::{Failure, common, value};
+use crate::session::Session;
+use crate::text::{Align, Cells, Lang, escape};
+use crate::walkthrough::{Step, expand};
 
 /// Arguments.
 #[derive(Clone, Debug, clap::Args)]
@@ -22,4 +27,64 @@ pub struct Args {
     /// For programs.
     #[arg(long)]
     pub json: bool,
+}
+
+/// Lists the steps.
+///
+/// # Errors
+/// A scenario that cannot be opened, a run that is not there, standard output.
+pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
+    let session = common::open(&args.scenario, global, args.detail, lang)?;
+    let steps = common::steps(&session, args.run.as_deref())?;
+    let mut out = BufWriter::new(io::stdout().lock());
+    let mut list = Vec::new();
+    for step in steps.list() {
+        list.push(step.clone());
+        if args.expand {
+            list.extend(expand(&session.runs[step.run].program, step));
+        }
+    }
+    if args.json {
+        let json: Vec<serde_json::Value> =
+            list.iter().map(|s| to_json(&session, s, lang)).collect();
+        serde_json::to_writer_pretty(&mut out, &json).map_err(io::Error::from)?;
+        writeln!(out)?;
+        out.flush()?;
+        return Ok(());
+    }
+    let cells = Cells::NARROW;
+    let column =
+        |of: &dyn Fn(&Step) -> String| list.iter().map(|s| cells.width(&of(s))).max().unwrap_or(0);
+    let (number, section, phase) = (
+        column(&Step::label),
+        column(&|s| s.section.clone()),
+        column(&|s| escape(&s.phase).into_owned()),
+    );
+    for step in &list {
+        writeln!(
+            out,
+            "{}  {}  {}  {}",
+            cells.pad(&step.label(), number, Align::Right),
+            cells.pad(&escape(&step.section), section, Align::Left),
+            cells.pad(&escape(&step.phase), phase, Align::Left),
+            escape(&step.title.render(lang)),
+        )?;
+    }
+    out.flush()?;
+    Ok(())
+}
+
+fn to_json(session: &Session, step: &Step, lang: Lang) -> serde_json::Value {
+    let number = match step.number[..] {
+        [n] => serde_json::Value::from(n),
+        _ => serde_json::Value::from(step.label()),
+    };
+    serde_json::json!({
+        "step": number,
+        "section": step.section,
+        "phase": step.phase,
+        "run": session.runs[step.run].name,
+        "title": step.title.render(lang),
+        "symbols": step.views.iter().map(|v| v.symbol.as_str()).collect::<Vec<_>>(),
+    })
 }

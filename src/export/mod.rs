@@ -9,6 +9,7 @@
 pub mod checkpoint;
 mod delimited;
 pub mod doc;
+pub mod document;
 pub mod file;
 mod html;
 mod json;

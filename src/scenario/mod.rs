@@ -1,12 +1,20 @@
 //! Scenario files: schema, loading, diagnostics, validation, the scenarios that are embedded.
 
 pub mod diagnostic;
+mod load;
 mod npz;
 pub mod schema;
 pub mod tokenise;
 pub mod weights;
 
+pub use load::{Loaded, load};
 pub use schema::Scenario;
+
+/// Scenarios that come with the program: name and text.
+pub const EMBEDDED: &[(&str, &str)] = &[(
+    "water_class",
+    include_str!("../../scenarios/water_class.ron"),
+)];
 
 /// Reads a scenario from RON text.
 ///

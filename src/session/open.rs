@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use super::inputs::{inputs, prefix};
-use super::{AnyBindings, Run, RunKind, Session};
+use super::{AnyBindings, Run, RunKind, Session, Steps};
 use crate::model::generate::{Calls, Choice, generate};
 use crate::model::params::{VocabSizes, parameters};
 use crate::model::{Forward, ModelBuilder, Outputs, forward};
@@ -119,12 +119,12 @@ pub fn open(
         params,
         coverage,
         runs: Vec::new(),
-        steps: Vec::new(),
+        steps: Arc::default(),
         detail: options.detail,
-        places: OnceLock::new(),
+        run_steps: Mutex::default(),
     };
     session.runs = runs(&session, vocab).map_err(one)?;
-    session.steps = walkthrough(&session)?;
+    session.steps = Arc::new(Steps::new(walkthrough(&session)?));
     Ok(session)
 }
 

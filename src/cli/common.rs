@@ -1,0 +1,104 @@
+//! What several commands do first: open a scenario, find a run.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::args::Global;
+use super::{Failure, value};
+use crate::scenario::diagnostic::Diagnostic;
+use crate::scenario::{self, Loaded};
+use crate::session::{self, Session, Steps};
+use crate::text::{Lang, Msg, escape};
+use crate::trace::RunError;
+use crate::walkthrough::Detail;
+
+/// Problems shown at once.
+const MOST_PROBLEMS: usize = 20;
+
+/// Opens the scenario that `arg` names.
+///
+/// # Errors
+/// Diagnostics of all that is wrong with it.
+pub fn open(
+    arg: &Path,
+    global: &Global,
+    detail: Option<value::DetailName>,
+    lang: Lang,
+) -> Result<Session, Failure> {
+    let loaded = scenario::load(arg).map_err(|d| Failure::Diagnostic(d.render(lang)))?;
+    let detail = match detail {
+        Some(value::DetailName::Full) => Detail::Full,
+        _ => Detail::Grouped,
+    };
+    open_loaded(
+        loaded,
+        session::Options {
+            precision: global.precision(),
+            detail,
+        },
+        lang,
+    )
+}
+
+/// Opens a scenario that was read.
+///
+/// # Errors
+/// Diagnostics of all that is wrong with it.
+pub fn open_loaded(
+    loaded: Loaded,
+    options: session::Options,
+    lang: Lang,
+) -> Result<Session, Failure> {
+    let Loaded {
+        scenario,
+        text,
+        file,
+        origin,
+    } = loaded;
+    session::open(scenario, origin.as_deref(), options).map_err(|problems| {
+        let left = problems.len().saturating_sub(MOST_PROBLEMS);
+        let mut parts: Vec<String> = problems
+            .into_iter()
+            .take(MOST_PROBLEMS)
+            .map(|p| Diagnostic::located(&file, &text, p).render(lang))
+            .collect();
+        if left > 0 {
+            parts.push(
+                Msg::new("cli.more_problems")
+                    .arg("count", left)
+                    .render(lang),
+            );
+        }
+        Failure::Diagnostic(parts.join("\n"))
+    })
+}
+
+/// The steps of the run called `name`; the whole walkthrough where none is named.
+///
+/// # Errors
+/// Where there is no such run.
+pub fn steps(session: &Session, name: Option<&str>) -> Result<Arc<Steps>, Failure> {
+    match name {
+        None => Ok(Arc::clone(&session.steps)),
+        Some(name) => Ok(session.steps_of(run(session, name)?)),
+    }
+}
+
+/// The run called `name`.
+///
+/// # Errors
+/// Where there is no such run.
+pub fn run(session: &Session, name: &str) -> Result<usize, Failure> {
+    session.run_named(name).ok_or_else(|| {
+        let names: Vec<&str> = session.runs.iter().map(|r| r.name.as_str()).collect();
+        Msg::new("cli.no_run")
+            .arg("name", escape(name))
+            .arg("names", escape(&names.join(", ")))
+            .into()
+    })
+}
+
+/// A run that cannot run.
+pub fn cannot_run(e: &RunError) -> Failure {
+    Msg::new("cli.cannot_run").arg("why", e).into()
+}

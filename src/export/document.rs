@@ -1,0 +1,147 @@
+//! From a step of a session to the plain data that the writers take.
+
+use std::sync::Arc;
+
+use super::doc::{CellValues, DerivationDoc, StepDoc, TensorDoc};
+use crate::explain::{Explainer, Style, formula};
+use crate::session::{Session, Steps};
+use crate::tensor::Value;
+use crate::text::{Lang, Msg, NumberFormat};
+use crate::trace::{AnyTrace, AnyValue, RunError};
+use crate::walkthrough::{Step, View};
+use crate::with_any;
+
+/// How a document is made.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Language of titles and notes.
+    pub lang: Lang,
+    /// Numbers in derivations.
+    pub number: NumberFormat,
+    /// Round every written number to so many decimals before it is used.
+    pub round: Option<u8>,
+    /// Most derivations of a step.
+    pub derivations: usize,
+    /// Most terms of a sum in a derivation.
+    pub terms: usize,
+}
+
+/// The document of `step`, which stands at or after position `at` of `steps`.
+///
+/// # Errors
+/// Where its run cannot run.
+pub fn document(
+    s: &Session,
+    steps: &Steps,
+    at: usize,
+    step: &Step,
+    settings: &Settings,
+) -> Result<StepDoc, RunError> {
+    let mut doc = StepDoc {
+        scenario: s.scenario.name.clone(),
+        run: s.runs[step.run].name.clone(),
+        step: step.number.clone(),
+        section: step.section.clone(),
+        phase: step.phase.clone(),
+        title: step.title.render(settings.lang),
+        formula: step_formula(s, steps, at, step),
+        note: step.note.render(settings.lang),
+        tensors: Vec::new(),
+        derivations: Vec::new(),
+        derivations_left_out: 0,
+    };
+    let style = Style {
+        number: settings.number,
+        most_terms: settings.terms,
+    };
+    for view in &step.views {
+        let exact = s.trace(view.run).map_err(Clone::clone)?;
+        let rounded = settings
+            .round
+            .map(|digits| s.rounded(view.run, digits))
+            .transpose()?;
+        let trace: &AnyTrace = rounded.as_ref().map_or(exact, Arc::as_ref);
+        doc.tensors.push(tensor(s, trace, view));
+        let explainer = Explainer::new(trace);
+        let exactly = rounded.as_ref().map(|_| Explainer::new(exact));
+        let shape = view.shape();
+        let room = settings.derivations.saturating_sub(doc.derivations.len());
+        doc.derivations_left_out += shape.len().saturating_sub(room);
+        for flat in 0..shape.len().min(room) {
+            let index = shape.unflat(flat)[..shape.rank()].to_vec();
+            let cell = view.cell(&index);
+            let names = |c| s.cell_name(steps, view.run, c, at);
+            let line = explainer.line(&view.cell_name(&index), cell, &style, &names);
+            let mut text = line.text();
+            if let Some(exactly) = &exactly {
+                let (ours, theirs) = (
+                    explainer.number(cell, settings.number),
+                    exactly.number(cell, settings.number),
+                );
+                if ours != theirs {
+                    text.push(' ');
+                    text.push_str(
+                        &Msg::new("explain.rounded")
+                            .arg("value", theirs)
+                            .render(settings.lang),
+                    );
+                }
+            }
+            doc.derivations.push(DerivationDoc {
+                symbol: view.symbol.clone(),
+                index,
+                text,
+                value: line.value,
+            });
+        }
+    }
+    Ok(doc)
+}
+
+/// The formula of a step: its own, else one written from the program for each result.
+pub fn step_formula(s: &Session, steps: &Steps, at: usize, step: &Step) -> String {
+    if !step.formula.is_empty() {
+        return step.formula.clone();
+    }
+    let mut parts = Vec::new();
+    for view in step.results() {
+        let program = &s.runs[view.run].program;
+        let names = |id| s.tensor_name(steps, view.run, id, &view.slice, at);
+        let right = formula(program, view.node, &names);
+        if !right.is_empty() && right != view.symbol {
+            parts.push(format!("{} = {right}", view.symbol));
+        }
+    }
+    parts.join(";  ")
+}
+
+/// A view's values and labels.
+pub fn tensor(s: &Session, trace: &AnyTrace, view: &View) -> TensorDoc {
+    let (rows, columns) = s.view_labels(view);
+    let path = trace.program().node(view.node).path.to_string();
+    let value = trace.value(view.node);
+    let values = match &value {
+        AnyValue::F64(Value::Float(t)) => {
+            CellValues::F64(view.cells.flats().map(|i| t.data()[i]).collect())
+        }
+        AnyValue::F32(Value::Float(t)) => {
+            CellValues::F32(view.cells.flats().map(|i| t.data()[i]).collect())
+        }
+        other => with_any!(AnyValue, other, v => match v {
+            Value::Bool(t) => CellValues::Bool(view.cells.flats().map(|i| t.data()[i]).collect()),
+            v => CellValues::Int(view.cells.flats().map(|i| v.get(i) as i64).collect()),
+        }),
+    };
+    let shape = view.shape();
+    TensorDoc {
+        symbol: view.symbol.clone(),
+        masked: path.ends_with("masked_scores") || path.ends_with("mask_bias"),
+        path,
+        slice: view.slice.to_string(),
+        shape: shape.dims().to_vec(),
+        axes: shape.axes().iter().map(|a| a.name()).collect(),
+        rows,
+        columns,
+        values,
+    }
+}
