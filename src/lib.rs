@@ -3,9 +3,9 @@
 //! A run is a program (data) plus the value of each of its nodes; everything else is a view of that.
 //!
 //! ```text
-//! main → cli → tui → app → {debug, export, explain, walkthrough, scenario}
+//! main → cli → tui → app → {debug, export} → session → {walkthrough, scenario}
 //! scenario → model → program → tensor        trace → {program, kernels, tensor}
-//! walkthrough, explain, debug, export → trace          text: used by all, uses nothing
+//! {walkthrough, explain} → trace             text: used by all, uses nothing
 //! ```
 
 #[cfg(feature = "tui")]

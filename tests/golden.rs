@@ -158,7 +158,7 @@ fn products_are_written_in_the_order_of_the_hand_calculation() {
             let line = doc
                 .derivations
                 .iter()
-                .find(|d| Json::from(d.symbol.as_str()) == term["tensor"] && d.index == at)
+                .find(|d| d.symbol.as_str() == term["tensor"] && d.index == at)
                 .expect("a derivation");
             let (_, sum) = line.text.split_once(" = ").expect("a line");
             let (sum, _) = sum.rsplit_once(" = ").expect("a result");

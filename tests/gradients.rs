@@ -412,8 +412,8 @@ fn apply(b: &mut Builder, i: usize, draw: &Draw, nodes: &[NodeId]) -> Option<Nod
         }
         5 | 6 => {
             let op = Op::MatMul {
-                transpose_a: draw.c % 2 == 0,
-                transpose_b: draw.c % 3 == 0,
+                transpose_a: draw.c.is_multiple_of(2),
+                transpose_b: draw.c.is_multiple_of(3),
             };
             b.apply(&name, op, &[x, y])
         }
@@ -441,7 +441,7 @@ fn apply(b: &mut Builder, i: usize, draw: &Draw, nodes: &[NodeId]) -> Option<Nod
             let ids = b
                 .constant(&format!("{name}i"), shape, Constant::Int(ids))
                 .ok()?;
-            if draw.b % 2 == 0 {
+            if draw.b.is_multiple_of(2) {
                 b.gather(&name, Pick::Along, x, ids)
             } else {
                 b.scatter_add(&name, Pick::Along, x, ids, x)
@@ -449,12 +449,14 @@ fn apply(b: &mut Builder, i: usize, draw: &Draw, nodes: &[NodeId]) -> Option<Nod
         }
         13 if rank > 0 => {
             let reasons = (0..shape.len())
-                .map(|i| u8::from((i + draw.c) % 3 == 0))
+                .map(|i| u8::from((i + draw.c).is_multiple_of(3)))
                 .collect();
             let mask = b.mask(&format!("{name}m"), shape, reasons).ok()?;
             b.mask_fill(&name, x, mask, 0.5)
         }
-        14 if rank > 0 => composite::softmax(b, &name, x, Shift::WhenNeeded, draw.b % 2 == 0),
+        14 if rank > 0 => {
+            composite::softmax(b, &name, x, Shift::WhenNeeded, draw.b.is_multiple_of(2))
+        }
         15 => {
             let random = Random {
                 seed: draw.c as u64,

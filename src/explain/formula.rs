@@ -113,8 +113,7 @@ fn constant(c: f64) -> String {
     let near = square.round();
     if c > 0.0
         && c.fract() != 0.0
-        && near >= 2.0
-        && near < 1e6
+        && (2.0..1e6).contains(&near)
         && (square - near).abs() < 1e-9 * near
     {
         return format!("√{near}");

@@ -275,11 +275,7 @@ impl<'t> Explainer<'t> {
             Arithmetic::Affine(f, x) => self.affine(f, x, c.node, inner(x), style),
             Arithmetic::Binary(f, a, b) => self.binary(f, a, b, style),
             Arithmetic::Dot(a, b) => {
-                let terms = a
-                    .cells()
-                    .zip(b.cells())
-                    .map(|(a, b)| (a, b))
-                    .collect::<Vec<_>>();
+                let terms = a.cells().zip(b.cells()).collect::<Vec<_>>();
                 self.sum(&terms, style, |(a, b)| {
                     Piece::join(
                         inner(a).inside(Binds::Product),
@@ -350,7 +346,7 @@ impl<'t> Explainer<'t> {
     fn sum<X: Copy>(&self, terms: &[X], style: &Style, piece: impl Fn(X) -> Piece) -> Piece {
         let mut spans = Vec::new();
         let short = terms.len() > style.most_terms.max(3);
-        let tail = if short { 1 } else { 0 };
+        let tail = usize::from(short);
         let head = if short {
             style.most_terms.max(3) - 1
         } else {

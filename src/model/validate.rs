@@ -129,13 +129,13 @@ fn attention(found: &mut Vec<ConfigProblem>, at: &str, window: Option<usize>, sc
     if window == Some(0) {
         found.push(problem(format!("{at}.window"), Msg::new("config.window")));
     }
-    if let Scale::By(c) = scale {
-        if !c.is_finite() {
-            found.push(problem(
-                format!("{at}.scale"),
-                Msg::new("config.scale").arg("value", c),
-            ));
-        }
+    if let Scale::By(c) = scale
+        && !c.is_finite()
+    {
+        found.push(problem(
+            format!("{at}.scale"),
+            Msg::new("config.scale").arg("value", c),
+        ));
     }
 }
 
@@ -192,7 +192,7 @@ fn layer(
         }
     }
     let d_k = l.d_k.or(config.d_k);
-    if d_k.is_none() && config.d_model % heads != 0 {
+    if d_k.is_none() && !config.d_model.is_multiple_of(heads) {
         found.push(ConfigProblem {
             field: field(l.heads.is_some(), "heads"),
             msg: Msg::new("config.heads")
@@ -203,7 +203,7 @@ fn layer(
         return;
     }
     let kv = l.kv_heads.or(config.kv_heads).unwrap_or(heads);
-    if kv > heads || heads % kv != 0 {
+    if kv > heads || !heads.is_multiple_of(kv) {
         found.push(problem(
             field(l.kv_heads.is_some(), "kv_heads"),
             Msg::new("config.kv_heads")

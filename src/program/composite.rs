@@ -377,11 +377,19 @@ pub fn sinusoidal(
                 b.inline(id);
             }
             let flat = Shape::named(&[(Axis::Token, tokens), (Axis::DModel, 2 * half)]);
-            b.reshape(if width % 2 == 0 { "" } else { "even" }, pairs, flat)?
+            b.reshape(
+                if width.is_multiple_of(2) { "" } else { "even" },
+                pairs,
+                flat,
+            )?
         } else {
-            b.concat(if width % 2 == 0 { "" } else { "even" }, 1, &[sin, cos])?
+            b.concat(
+                if width.is_multiple_of(2) { "" } else { "even" },
+                1,
+                &[sin, cos],
+            )?
         };
-        let both = if width % 2 == 0 {
+        let both = if width.is_multiple_of(2) {
             both
         } else {
             b.inline(both);

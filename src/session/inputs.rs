@@ -41,15 +41,15 @@ pub fn inputs(scenario: &Scenario, source: &Words, target: &Words) -> Result<Inp
         let words = if out.target.is_some() { target } else { source };
         out.labels = labels(&scenario.labels, s, words)?;
     }
-    if let (Some(s), Some(t)) = (&out.source, &out.target) {
-        if s.batch != t.batch {
-            return Err(Problem::new(
-                "target",
-                Msg::new("scenario.batch")
-                    .arg("source", s.batch)
-                    .arg("target", t.batch),
-            ));
-        }
+    if let (Some(s), Some(t)) = (&out.source, &out.target)
+        && s.batch != t.batch
+    {
+        return Err(Problem::new(
+            "target",
+            Msg::new("scenario.batch")
+                .arg("source", s.batch)
+                .arg("target", t.batch),
+        ));
     }
     Ok(out)
 }

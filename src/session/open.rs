@@ -331,9 +331,10 @@ fn walkthrough(s: &Session) -> Result<Vec<Step>, Vec<Problem>> {
         for (j, view) in spec.views.iter().enumerate() {
             let at = format!("{at}.views[{j}]");
             let found = match view {
-                ViewSpec::Symbol(name) => match s.scenario.symbols.get(name) {
-                    Some(p) => find_view(s, run, p.run.as_deref(), name, &p.path, &p.slice, &at),
-                    None => {
+                ViewSpec::Symbol(name) => {
+                    if let Some(p) = s.scenario.symbols.get(name) {
+                        find_view(s, run, p.run.as_deref(), name, &p.path, &p.slice, &at)
+                    } else {
                         let mut p = Problem::new(
                             at,
                             Msg::new("scenario.unknown_symbol").arg("name", escape(name)),
@@ -345,7 +346,7 @@ fn walkthrough(s: &Session) -> Result<Vec<Step>, Vec<Problem>> {
                         }
                         Err(p)
                     }
-                },
+                }
                 ViewSpec::Of(name, path) => find_view(s, run, None, name, path, "", &at),
                 ViewSpec::Part(name, path, slice) => {
                     find_view(s, run, None, name, path, slice, &at)

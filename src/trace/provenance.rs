@@ -155,8 +155,8 @@ fn regions<T: Real>(
             at[*axis] += before;
             found.push(one(s.flat(&at[..s.rank()])));
         }
-        Op::Gather(pick) => match slot {
-            0 => {
+        Op::Gather(pick) => {
+            if slot == 0 {
                 let ids = trace.value(node.inputs[1]);
                 let Value::Int(ids) = &ids else { return };
                 match pick {
@@ -181,8 +181,7 @@ fn regions<T: Real>(
                         }
                     }
                 }
-            }
-            _ => {
+            } else {
                 let width = if *pick == Pick::Rows {
                     s.len() / from.len().max(1)
                 } else {
@@ -190,7 +189,7 @@ fn regions<T: Real>(
                 };
                 found.extend((flat * width..(flat + 1) * width).map(one));
             }
-        },
+        }
         Op::ScatterAdd(pick) => match slot {
             0 => found.push(one(flat)),
             1 => {

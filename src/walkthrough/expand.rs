@@ -166,12 +166,11 @@ fn primitive(program: &Program, step: &Step, main: &View, id: NodeId) -> Option<
     } else {
         Slice::all()
     };
-    let symbol = match step.views.iter().find(|v| v.node == id) {
-        Some(view) => view.symbol.clone(),
-        None => {
-            let path = &program.node(id).path;
-            path.rsplit('.').next().unwrap_or(path).to_owned()
-        }
+    let symbol = if let Some(view) = step.views.iter().find(|v| v.node == id) {
+        view.symbol.clone()
+    } else {
+        let path = &program.node(id).path;
+        path.rsplit('.').next().unwrap_or(path).to_owned()
     };
     let mut view = View::new(program, main.run, id, symbol, slice.clone()).ok()?;
     view.role = Role::Result;
