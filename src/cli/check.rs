@@ -117,8 +117,10 @@ fn expected(session: &Session) -> Result<Vec<ExpectedReport>, Failure> {
         out.push(ExpectedReport {
             path: e.path.clone(),
             values: far.len(),
-            // NaN is no match: the comparison is the right way round for it.
-            wrong: far.iter().filter(|d| !(**d <= e.tolerance)).count(),
+            wrong: far
+                .iter()
+                .filter(|d| d.is_nan() || **d > e.tolerance)
+                .count(),
             largest: far.iter().copied().fold(0.0, f64::max),
         });
     }

@@ -241,7 +241,7 @@ impl<'t> Explainer<'t> {
                 }
                 match self.origin(*from, &self.arithmetic(*from))? {
                     Moved::Given => Some(Moved::From(*from)),
-                    moved => Some(moved),
+                    Moved::From(from) => Some(Moved::From(from)),
                 }
             }
             _ => {
@@ -276,7 +276,7 @@ impl<'t> Explainer<'t> {
             Arithmetic::Binary(f, a, b) => self.binary(f, a, b, style),
             Arithmetic::Dot(a, b) => {
                 let terms = a.cells().zip(b.cells()).collect::<Vec<_>>();
-                self.sum(&terms, style, |(a, b)| {
+                Self::sum(&terms, style, |(a, b)| {
                     Piece::join(
                         inner(a).inside(Binds::Product),
                         "×",
@@ -288,9 +288,9 @@ impl<'t> Explainer<'t> {
             Arithmetic::Fold(kind, line) => {
                 let cells: Vec<Cell> = line.cells().collect();
                 match kind {
-                    Reduction::Sum => self.sum(&cells, style, |c| inner(c).signed_term()),
+                    Reduction::Sum => Self::sum(&cells, style, |c| inner(c).signed_term()),
                     Reduction::Mean => {
-                        let sum = self.sum(&cells, style, |c| inner(c).signed_term());
+                        let sum = Self::sum(&cells, style, |c| inner(c).signed_term());
                         let n = Piece::atom(line.len.to_string());
                         Piece::join(sum.bracketed(), "/", n, Binds::Product)
                     }
@@ -299,7 +299,7 @@ impl<'t> Explainer<'t> {
             }
             Arithmetic::Running(line) => {
                 let cells: Vec<Cell> = line.cells().collect();
-                self.sum(&cells, style, |c| inner(c).signed_term())
+                Self::sum(&cells, style, |c| inner(c).signed_term())
             }
             Arithmetic::Masked { x, mask, fill } => {
                 if self.value(mask) == 0.0 {
@@ -323,7 +323,7 @@ impl<'t> Explainer<'t> {
                     .into_iter()
                     .chain(terms)
                     .collect();
-                self.sum(&cells, style, |c| inner(c).signed_term())
+                Self::sum(&cells, style, |c| inner(c).signed_term())
             }
             Arithmetic::ArgMax(line) => Piece::call(
                 "argmax",
@@ -343,7 +343,7 @@ impl<'t> Explainer<'t> {
         }
     }
 
-    fn sum<X: Copy>(&self, terms: &[X], style: &Style, piece: impl Fn(X) -> Piece) -> Piece {
+    fn sum<X: Copy>(terms: &[X], style: &Style, piece: impl Fn(X) -> Piece) -> Piece {
         let mut spans = Vec::new();
         let short = terms.len() > style.most_terms.max(3);
         let tail = usize::from(short);

@@ -167,7 +167,7 @@ fn layer(
             &format!("{base}.self_attn"),
             layer,
             y,
-            source,
+            &source,
             mask,
             ctx,
         )?;
@@ -191,7 +191,7 @@ fn layer(
                 ..*ctx
             };
             let at = format!("{base}.cross_attn");
-            let (out, kv) = attention(b, "cross_attn", &at, layer, y, source, mask, &unrotated)?;
+            let (out, kv) = attention(b, "cross_attn", &at, layer, y, &source, mask, &unrotated)?;
             if let Some(c) = cache.as_mut() {
                 c.cross[i] = Some(kv);
             }
@@ -292,7 +292,7 @@ fn attention(
     base: &str,
     l: &ResolvedLayer,
     xq: NodeId,
-    source: Source,
+    source: &Source,
     mask: Option<&MaskSpec>,
     ctx: &Context<'_>,
 ) -> Result<(NodeId, (NodeId, NodeId)), BuildError> {

@@ -329,7 +329,7 @@ impl<'a> ModelBuilder<'a> {
             &layers,
             x,
             (&masks, first),
-            memory.map(|m| (m.0, cross)),
+            memory.map(|m| (m.0, cross.as_slice())),
             cache,
         )
     }
@@ -340,7 +340,7 @@ impl<'a> ModelBuilder<'a> {
         layers: &[ResolvedLayer],
         x: NodeId,
         (own_masks, first): (&[Option<MaskSpec>], usize),
-        memory: Option<(NodeId, Vec<Option<MaskSpec>>)>,
+        memory: Option<(NodeId, &[Option<MaskSpec>])>,
         cache: Option<&mut Cache>,
     ) -> Result<NodeId, BuildError> {
         let tokens = self.b.shape(x).dims()[1];
@@ -357,8 +357,8 @@ impl<'a> ModelBuilder<'a> {
                 rotation: rotation(b, &config.positions, tokens, first, layers)?,
                 drop,
                 own_masks,
-                memory: memory.as_ref().map(|m| m.0),
-                cross_masks: memory.as_ref().map_or(&[], |m| &m.1),
+                memory: memory.map(|m| m.0),
+                cross_masks: memory.map_or(&[], |m| m.1),
             };
             let x = blocks::stack(b, side, layers, x, &ctx, cache)?;
             if final_norm {

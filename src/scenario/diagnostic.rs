@@ -234,10 +234,7 @@ mod tests {
         assert_eq!(d.place, Some((2, 12)));
         let shown = d.render(Lang::En);
         let lines: Vec<&str> = shown.lines().collect();
-        let source = lines
-            .iter()
-            .find(|l| l.contains("heads"))
-            .expect("the line");
+        let source = lines.iter().find(|l| l.contains("词")).expect("the line");
         let caret = lines
             .iter()
             .find(|l| l.trim_end().ends_with('^'))

@@ -9,7 +9,7 @@ use crate::text::{Msg, escape};
 /// A vocabulary ready for use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Words {
-    words: Vec<String>,
+    entries: Vec<String>,
     index: HashMap<String, i64>,
     /// Size where there is no text.
     size: usize,
@@ -57,7 +57,7 @@ impl Words {
                     }
                 }
                 Ok(Self {
-                    words: words.clone(),
+                    entries: words.clone(),
                     index,
                     size: words.len(),
                     ..Self::default()
@@ -92,22 +92,22 @@ impl Words {
         // Most frequent first; of equals, the one that comes first in the corpus.
         let mut order: Vec<(String, (usize, usize))> = counts.into_iter().collect();
         order.sort_by_key(|(_, (count, first))| (std::cmp::Reverse(*count), *first));
-        out.words.clone_from(&c.special);
-        out.words.extend(
+        out.entries.clone_from(&c.special);
+        out.entries.extend(
             order
                 .into_iter()
                 .map(|o| o.0)
                 .filter(|w| !c.special.contains(w)),
         );
-        out.words
+        out.entries
             .truncate(c.max_size.unwrap_or(usize::MAX).max(c.special.len()));
         out.index = out
-            .words
+            .entries
             .iter()
             .enumerate()
             .map(|(i, w)| (w.clone(), i as i64))
             .collect();
-        out.size = out.words.len();
+        out.size = out.entries.len();
         Ok(out)
     }
 
@@ -128,7 +128,7 @@ impl Words {
 
     /// The word of an id; `#7` where the vocabulary has no text.
     pub fn word(&self, id: i64) -> String {
-        let known = usize::try_from(id).ok().and_then(|i| self.words.get(i));
+        let known = usize::try_from(id).ok().and_then(|i| self.entries.get(i));
         known.cloned().unwrap_or_else(|| format!("#{id}"))
     }
 
@@ -153,7 +153,7 @@ impl Words {
     /// # Errors
     /// Where a piece is unknown and there is no `<unk>`, or the vocabulary has no text.
     pub fn encode(&self, text: &str) -> Result<Vec<Token>, Msg> {
-        if self.words.is_empty() {
+        if self.entries.is_empty() {
             return Err(Msg::new("scenario.no_text_vocabulary"));
         }
         let pieces = if self.characters {
@@ -192,21 +192,11 @@ impl Words {
         let mut rest = part;
         while !rest.is_empty() {
             let ends: Vec<usize> = rest.char_indices().map(|(i, c)| i + c.len_utf8()).collect();
-            match ends
-                .iter()
-                .rev()
-                .find(|&&end| self.index.contains_key(&rest[..end]))
-            {
-                Some(&end) => {
-                    pieces.push(rest[..end].to_owned());
-                    rest = &rest[end..];
-                }
-                // Nothing fits: the rest is one unknown piece.
-                None => {
-                    pieces.push(rest.to_owned());
-                    break;
-                }
-            }
+            let fits = |end: &&usize| self.index.contains_key(&rest[..**end]);
+            // Where nothing fits, the rest is one unknown piece.
+            let end = ends.iter().rev().find(fits).copied().unwrap_or(rest.len());
+            pieces.push(rest[..end].to_owned());
+            rest = &rest[end..];
         }
         pieces
     }

@@ -37,10 +37,9 @@ impl Session {
             }
             Axis::Token | Axis::Query | Axis::Key => {
                 let cross = path.contains("cross_attn");
-                let from_source = n.shape.axes()[axis] == Axis::Key
-                    || path.ends_with(".k")
-                    || path.ends_with(".v")
-                    || path.ends_with(".k_rotated");
+                let last = path.rsplit('.').next().unwrap_or(path);
+                let from_source =
+                    n.shape.axes()[axis] == Axis::Key || matches!(last, "k" | "v" | "k_rotated");
                 let side = if cross && from_source { "source" } else { own };
                 self.tokens(run, call.filter(|_| side == "target"), side, batch, len)
             }

@@ -99,9 +99,9 @@ fn regions<T: Real>(
     // Axes of the operand are right-aligned with those of the result; an axis of length 1 reaches all of it.
     let broadcast = |mut r: Region, axes: usize| {
         let shift = s.rank() - from.rank();
-        for d in 0..axes {
+        for (d, &i) in at.iter().enumerate().take(axes) {
             if from.dims()[d] != 1 || s.dims()[d + shift] == 1 {
-                r = r.set(d + shift, at[d]);
+                r = r.set(d + shift, i);
             }
         }
         r
@@ -224,7 +224,7 @@ fn regions<T: Real>(
                 found.push(one(to));
             }
         },
-        Op::ArgMax => {
+        Op::ArgMax | Op::Sample => {
             let n = from.dims()[from.rank() - 1];
             found.push(one(flat / n));
         }
@@ -233,10 +233,6 @@ fn regions<T: Real>(
             let mut r = one(flat);
             r.ranges[last] = (0, s.dims()[last]);
             found.push(r);
-        }
-        Op::Sample => {
-            let n = from.dims()[from.rank() - 1];
-            found.push(one(flat / n));
         }
     }
 }

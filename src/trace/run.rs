@@ -147,6 +147,9 @@ pub fn run<T: Real>(program: &Arc<Program>, bindings: &Bindings<T>) -> Result<Tr
 ///
 /// # Errors
 /// Where a parameter or input is missing or misshapen, or an id lies outside its table.
+///
+/// # Panics
+/// Where a kernel does not keep the accumulation contract on this machine.
 pub fn run_with<T: Real>(
     program: &Arc<Program>,
     bindings: &Bindings<T>,

@@ -6,6 +6,8 @@
 mod expand;
 mod plan;
 
+use std::fmt::Write as _;
+
 use crate::program::{NodeId, Program};
 use crate::tensor::slice::{Pick, ResolvedSlice, Slice};
 use crate::tensor::{Axis, Shape};
@@ -130,7 +132,7 @@ impl View {
     pub fn cell_name(&self, index: &[usize]) -> String {
         let mut name = self.symbol.clone();
         for i in index {
-            name.push_str(&format!("[{i}]"));
+            let _ = write!(name, "[{i}]");
         }
         name
     }

@@ -1,5 +1,7 @@
 //! The automatic plan: numbered steps for any program, at a chosen level of detail.
 
+use std::fmt::Write as _;
+
 use super::{Step, View, Words, is_auxiliary};
 use crate::program::{Leaf, NodeId, Op, Program, ScopeKind};
 use crate::tensor::Axis;
@@ -36,7 +38,9 @@ pub fn plan(
     let mut steps: Vec<Step> = Vec::new();
     let (mut phase, mut section, mut part) = (String::new(), 0u32, 0u32);
     for stage in stages(program, detail, take) {
-        let main = *stage.nodes.last().expect("a stage has nodes");
+        let Some(&main) = stage.nodes.last() else {
+            continue;
+        };
         let next = phase_of(program, main);
         if next != phase {
             (phase, section, part) = (next, section + 1, 0);
@@ -91,9 +95,7 @@ fn stages(program: &Program, detail: Detail, take: &dyn Fn(NodeId) -> bool) -> V
     for (id, node) in program.nodes() {
         let shown = match &node.op {
             Op::Leaf(Leaf::Parameter) => detail == Detail::Full,
-            Op::Leaf(Leaf::Mask(_) | Leaf::Random(_)) => true,
             Op::Leaf(Leaf::Constant(_)) => listed_constant(&node.path),
-            Op::Leaf(Leaf::Input(_)) => true,
             _ => true,
         };
         if !shown || node.inline || !take(id) {
@@ -163,7 +165,7 @@ fn phase_of(program: &Program, id: NodeId) -> String {
                 let call = parts.next().unwrap_or("0");
                 phase = format!("gen.{call} ");
             }
-            "grad" | "update" => phase.push_str(&format!("{part} ")),
+            "grad" | "update" => phase.extend([part, " "]),
             "encoder" | "decoder" => {
                 return match parts.next().and_then(|n| n.parse::<u32>().ok()) {
                     Some(layer) => format!("{phase}{part}.{}", layer + 1),
@@ -265,14 +267,14 @@ fn place(path: &str, slice: &Slice) -> String {
         if matches!(part, "encoder" | "decoder" | "gen") {
             if let Some(n) = parts.next().and_then(|n| n.parse::<u32>().ok()) {
                 let n = if part == "gen" { n } else { n + 1 };
-                out.push_str(&format!(" · {part} {n}"));
+                let _ = write!(out, " · {part} {n}");
             }
         } else if matches!(part, "source" | "target" | "self_attn" | "cross_attn") {
-            out.push_str(&format!(" · {part}"));
+            let _ = write!(out, " · {part}");
         }
     }
     if !slice.is_all() {
-        out.push_str(&format!(" · {slice}"));
+        let _ = write!(out, " · {slice}");
     }
     out
 }
