@@ -1,8 +1,14 @@
 //! Products of matrices, in the order of the contract.
 
+use std::any::TypeId;
+use std::mem::ManuallyDrop;
+use std::sync::OnceLock;
+
 use rayon::prelude::*;
 
-use crate::tensor::Real;
+use super::gemm::{self, Right};
+use super::tile::{Tile, Tiled};
+use crate::tensor::{Precision, Real};
 
 /// A view of a matrix: element `(i, j)` is `data[i·row_stride + j·col_stride]`.
 #[derive(Clone, Copy, Debug)]
@@ -17,6 +23,18 @@ pub struct Mat<'a, T> {
     pub row_stride: usize,
     /// Distance between columns, in elements.
     pub col_stride: usize,
+}
+
+impl<'a, T: Real> Mat<'a, T> {
+    fn cast<U: Real>(self) -> Mat<'a, U> {
+        Mat {
+            data: cast(self.data),
+            rows: self.rows,
+            cols: self.cols,
+            row_stride: self.row_stride,
+            col_stride: self.col_stride,
+        }
+    }
 }
 
 impl<'a, T> Mat<'a, T> {
@@ -55,9 +73,13 @@ impl<'a, T> Mat<'a, T> {
     }
 }
 
-/// An implementation of the product.
+/// An implementation of the product. All give the same bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kernel {
+    /// Our tiles for AVX-512.
+    Avx512,
+    /// Our tiles for AVX2 and FMA.
+    Avx2,
     /// The crate `matrixmultiply`.
     Crate,
 }
@@ -66,14 +88,39 @@ impl Kernel {
     /// Its name, for messages.
     pub fn name(self) -> &'static str {
         match self {
+            Kernel::Avx512 => "AVX-512 tiles",
+            Kernel::Avx2 => "AVX2 tiles",
             Kernel::Crate => "matrixmultiply",
+        }
+    }
+
+    fn is_available(self) -> bool {
+        match self {
+            Kernel::Avx512 => f32::avx512().is_some(),
+            Kernel::Avx2 => f32::avx2().is_some(),
+            Kernel::Crate => true,
+        }
+    }
+
+    fn tile<T: Tiled>(self) -> Option<Tile<T>> {
+        match self {
+            Kernel::Avx512 => T::avx512(),
+            Kernel::Avx2 => T::avx2(),
+            Kernel::Crate => None,
         }
     }
 }
 
 /// The kernels this processor can run, best first.
 pub fn kernels() -> impl Iterator<Item = Kernel> {
-    [Kernel::Crate].into_iter()
+    [Kernel::Avx512, Kernel::Avx2, Kernel::Crate]
+        .into_iter()
+        .filter(|kernel| kernel.is_available())
+}
+
+fn best() -> Kernel {
+    static BEST: OnceLock<Kernel> = OnceLock::new();
+    *BEST.get_or_init(|| kernels().next().unwrap_or(Kernel::Crate))
 }
 
 /// `out = a·b`: `a` is m×k, `b` is k×n, `out` is m×n, row-major and contiguous. Every element is written.
@@ -81,10 +128,10 @@ pub fn kernels() -> impl Iterator<Item = Kernel> {
 /// # Panics
 /// Where the shapes do not fit, or a view reaches outside its data.
 pub fn matmul<T: Real>(a: Mat<T>, b: Mat<T>, out: &mut [T]) {
-    run(Kernel::Crate, a, b, out);
+    run(best(), a, b, out);
 }
 
-/// As [`matmul`], with a chosen kernel.
+/// As [`matmul`], with a chosen kernel; one that this processor lacks is replaced by `matrixmultiply`.
 ///
 /// # Panics
 /// As [`matmul`].
@@ -95,8 +142,101 @@ pub fn run<T: Real>(kernel: Kernel, a: Mat<T>, b: Mat<T>, out: &mut [T]) {
         a.is_inside() && b.is_inside(),
         "a view reaches outside its data"
     );
-    match kernel {
-        Kernel::Crate => via_crate(a, b, out),
+    match T::PRECISION {
+        Precision::F32 => run_as::<T, f32>(kernel, a, b, out),
+        Precision::F64 => run_as::<T, f64>(kernel, a, b, out),
+    }
+}
+
+fn run_as<T: Real, U: Tiled>(kernel: Kernel, a: Mat<T>, b: Mat<T>, out: &mut [T]) {
+    let (a, b, out) = (a.cast::<U>(), b.cast::<U>(), cast_mut::<T, U>(out));
+    match kernel.tile::<U>() {
+        Some(tile) => gemm::multiply(tile, a, Right::Plain(b), out),
+        None => via_crate(a, b, out),
+    }
+}
+
+/// A right operand packed for the kernel in use, to be multiplied many times: the weights of a layer.
+#[derive(Debug)]
+pub struct PackedB<T> {
+    k: usize,
+    n: usize,
+    kernel: Kernel,
+    memory: Vec<T>,
+    start: usize,
+}
+
+impl<T: Real> PackedB<T> {
+    /// Packs `b`, which is k×n.
+    ///
+    /// # Panics
+    /// Where the view reaches outside its data.
+    pub fn new(b: Mat<T>) -> Self {
+        Self::for_kernel(best(), b)
+    }
+
+    pub(super) fn for_kernel(kernel: Kernel, b: Mat<T>) -> Self {
+        assert!(b.is_inside(), "a view reaches outside its data");
+        match T::PRECISION {
+            Precision::F32 => Self::pack::<f32>(kernel, b),
+            Precision::F64 => Self::pack::<f64>(kernel, b),
+        }
+    }
+
+    fn pack<U: Tiled>(kernel: Kernel, b: Mat<T>) -> Self {
+        let (k, n) = (b.rows, b.cols);
+        let (memory, start) = if let Some(tile) = kernel.tile::<U>() {
+            let (memory, start) = gemm::pack_all(tile, b.cast::<U>());
+            (cast_vec::<U, T>(memory), start)
+        } else {
+            let element = |i: usize| b.data[i / n * b.row_stride + i % n * b.col_stride];
+            ((0..k * n).map(element).collect(), 0)
+        };
+        Self {
+            k,
+            n,
+            kernel,
+            memory,
+            start,
+        }
+    }
+
+    /// Rows of the operand: terms of each sum.
+    pub fn rows(&self) -> usize {
+        self.k
+    }
+
+    /// Columns of the operand.
+    pub fn cols(&self) -> usize {
+        self.n
+    }
+
+    /// Bytes it takes.
+    pub fn bytes(&self) -> usize {
+        self.memory.len() * size_of::<T>()
+    }
+}
+
+/// `out = a·b`, as [`matmul`], with the same bits.
+///
+/// # Panics
+/// As [`matmul`].
+pub fn matmul_packed<T: Real>(a: Mat<T>, b: &PackedB<T>, out: &mut [T]) {
+    assert_eq!(a.cols, b.k, "inner dimensions of a product");
+    assert_eq!(out.len(), a.rows * b.n, "elements of a product");
+    assert!(a.is_inside(), "a view reaches outside its data");
+    match T::PRECISION {
+        Precision::F32 => packed_as::<T, f32>(a, b, out),
+        Precision::F64 => packed_as::<T, f64>(a, b, out),
+    }
+}
+
+fn packed_as<T: Real, U: Tiled>(a: Mat<T>, b: &PackedB<T>, out: &mut [T]) {
+    let (a, out) = (a.cast::<U>(), cast_mut::<T, U>(out));
+    let data = cast::<T, U>(&b.memory[b.start..]);
+    match b.kernel.tile::<U>() {
+        Some(tile) => gemm::multiply(tile, a, Right::Packed { data, n: b.n }, out),
+        None => via_crate(a, Mat::row_major(data, b.k, b.n), out),
     }
 }
 
@@ -158,7 +298,29 @@ fn via_crate<T: Real>(a: Mat<T>, b: Mat<T>, out: &mut [T]) {
         };
     }
     match T::PRECISION {
-        crate::tensor::Precision::F32 => gemm!(matrixmultiply::sgemm, f32),
-        crate::tensor::Precision::F64 => gemm!(matrixmultiply::dgemm, f64),
+        Precision::F32 => gemm!(matrixmultiply::sgemm, f32),
+        Precision::F64 => gemm!(matrixmultiply::dgemm, f64),
     }
+}
+
+/// `x` under the name `U` of its own type.
+fn cast<T: Real, U: Real>(x: &[T]) -> &[U] {
+    assert_eq!(TypeId::of::<T>(), TypeId::of::<U>());
+    // SAFETY: the types are the same.
+    unsafe { std::slice::from_raw_parts(x.as_ptr().cast(), x.len()) }
+}
+
+/// As [`cast`].
+fn cast_mut<T: Real, U: Real>(x: &mut [T]) -> &mut [U] {
+    assert_eq!(TypeId::of::<T>(), TypeId::of::<U>());
+    // SAFETY: the types are the same.
+    unsafe { std::slice::from_raw_parts_mut(x.as_mut_ptr().cast(), x.len()) }
+}
+
+/// As [`cast`].
+fn cast_vec<T: Real, U: Real>(x: Vec<T>) -> Vec<U> {
+    assert_eq!(TypeId::of::<T>(), TypeId::of::<U>());
+    let mut x = ManuallyDrop::new(x);
+    // SAFETY: the types are the same; the vector's parts go over whole, and the old one is not dropped.
+    unsafe { Vec::from_raw_parts(x.as_mut_ptr().cast(), x.len(), x.capacity()) }
 }

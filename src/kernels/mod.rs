@@ -15,13 +15,17 @@
 
 pub mod contract;
 pub mod elementwise;
+mod gemm;
 pub mod matmul;
 mod par;
 pub mod reduce;
 pub mod shuffle;
+#[cfg(test)]
+mod tests;
+mod tile;
 
 pub use contract::{BLOCK, Contract, ProbeError, contract, dot, probe};
 pub use elementwise::{erf_slice, exp_slice, map, map_inplace, tanh_slice, zip, zip_broadcast};
-pub use matmul::{Mat, matmul, matmul_batched};
+pub use matmul::{Mat, PackedB, matmul, matmul_batched, matmul_packed};
 pub use reduce::{Reduction, fold};
 pub use shuffle::{concat, gather_rows, permute, scatter_add_rows, slice};
