@@ -166,6 +166,7 @@ pub fn tanh_slice<T: Real>(x: &[T], out: &mut [T]) {
 }
 
 #[cfg(test)]
+#[allow(clippy::float_cmp)] // the exact value is what is asked
 mod tests {
     use super::*;
 

@@ -134,6 +134,7 @@ fn strided<T: Real>(
 }
 
 #[cfg(test)]
+#[allow(clippy::float_cmp)] // the exact value is what is asked
 mod tests {
     use super::*;
 

@@ -164,6 +164,7 @@ fn row(id: i64, width: usize, len: usize) -> std::ops::Range<usize> {
 }
 
 #[cfg(test)]
+#[allow(clippy::float_cmp)] // the exact value is what is asked
 mod tests {
     use super::*;
 
