@@ -240,7 +240,7 @@ fn pack_block<T: Tiled>(
                 columns,
                 out.as_mut_ptr(),
                 nr,
-            )
+            );
         };
     } else {
         for (p, out) in out.chunks_exact_mut(nr).enumerate() {

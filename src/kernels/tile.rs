@@ -92,6 +92,7 @@ tiled!(f64, F64_AVX512, F64_AVX2);
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
+    #[allow(clippy::wildcard_imports)] // intrinsics
     use std::arch::x86_64::*;
 
     use super::{Run, Tile};

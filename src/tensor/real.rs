@@ -25,6 +25,7 @@ mod sealed {
 /// A number type of a trace: `f32` or `f64`, nothing else.
 ///
 /// The elementary functions come from `libm`, so that a recorded value has the same bits on every platform.
+#[allow(clippy::return_self_not_must_use)] // nobody computes a number to drop it
 pub trait Real:
     sealed::Sealed
     + Elem
