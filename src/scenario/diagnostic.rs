@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::place;
 use crate::text::{Lang, Msg, escape, tr, width};
 
 /// Something wrong at a place of the data.
@@ -73,13 +74,17 @@ impl Diagnostic {
         }
     }
 
-    /// A problem, located in the source text where its anchor stands.
+    /// A problem, located in the source text: where its path leads, else where its anchor stands, else as near as the
+    /// path goes.
     pub fn located(file: &str, text: &str, problem: Problem) -> Self {
-        let place = problem
-            .anchor
-            .as_deref()
-            .and_then(|a| find(text, a))
-            .or_else(|| find_key(text, &problem.at));
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let found = place::find(text, &problem.at);
+        let byte = match (found, &problem.anchor) {
+            (Some((byte, true)), _) => Some(byte),
+            (near, Some(anchor)) => text.find(anchor).or(near.map(|n| n.0)),
+            (near, None) => near.map(|n| n.0),
+        };
+        let place = byte.map(|b| place::line_column(text, b));
         Self::placed(file, text, place, problem)
     }
 
@@ -145,51 +150,6 @@ impl Diagnostic {
     }
 }
 
-/// Line and column of `needle`, both from 1.
-fn find(text: &str, needle: &str) -> Option<(usize, usize)> {
-    let at = text.find(needle)?;
-    let line = text[..at].matches('\n').count() + 1;
-    let column = text[at - text[..at].rfind('\n').map_or(at, |n| at - n - 1)..at]
-        .chars()
-        .count()
-        + 1;
-    Some((line, column))
-}
-
-/// Line and column of the last field of a path such as `model.attention.window`, looked for after those before it.
-fn find_key(text: &str, at: &str) -> Option<(usize, usize)> {
-    let mut from = 0;
-    let mut found = None;
-    for part in at
-        .split(['.', '[', ']', '"'])
-        .filter(|p| !p.is_empty() && p.parse::<usize>().is_err())
-    {
-        let key = format!("{part}:");
-        let mut search = from;
-        let hit = loop {
-            let Some(i) = text[search..].find(&key).map(|i| i + search) else {
-                break None;
-            };
-            let own = text[..i]
-                .chars()
-                .next_back()
-                .is_none_or(|c| !c.is_alphanumeric() && c != '_');
-            if own {
-                break Some(i);
-            }
-            search = i + key.len();
-        };
-        if let Some(i) = hit {
-            found = Some(i);
-            from = i;
-        }
-    }
-    let i = found?;
-    let line = text[..i].matches('\n').count() + 1;
-    let start = text[..i].rfind('\n').map_or(0, |n| n + 1);
-    Some((line, text[start..i].chars().count() + 1))
-}
-
 /// The name nearest to `name` among `known`, if it is near enough to be a slip.
 pub fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let lower = name.to_lowercase();
@@ -223,26 +183,57 @@ fn distance(a: &str, b: &str) -> usize {
 mod tests {
     use super::*;
 
+    /// The caret's cell, and the cell at which `needle` begins in the line of the source.
+    fn cells(shown: &str, needle: &str) -> (usize, usize) {
+        let lines: Vec<&str> = shown.lines().collect();
+        let is_caret = |l: &&str| l.contains(" | ") && l.trim_end().ends_with('^');
+        let at = lines.iter().position(|l| is_caret(&l)).expect("a caret");
+        let (source, caret) = (lines[at - 1], lines[at]);
+        let cell = |line: &str, needle: &str| {
+            let at = line
+                .find(needle)
+                .unwrap_or_else(|| panic!("no {needle}: {line}"));
+            width(&line[..at])
+        };
+        (cell(caret, "^"), cell(source, needle))
+    }
+
     #[test]
     fn the_caret_stands_under_the_place_also_after_chinese() {
-        let text = "(\n  词: \"我爱\", heads: 3,\n)";
+        let text = "(\r\n  model: (词: \"我爱\", heads: 3),\r\n)";
         let d = Diagnostic::located(
             "a.ron",
             text,
             Problem::new("model.heads", Msg::new("diagnostic.error")),
         );
-        assert_eq!(d.place, Some((2, 12)));
-        let shown = d.render(Lang::En);
-        let lines: Vec<&str> = shown.lines().collect();
-        let source = lines.iter().find(|l| l.contains("词")).expect("the line");
-        let caret = lines
-            .iter()
-            .find(|l| l.trim_end().ends_with('^'))
-            .expect("a caret");
-        assert_eq!(
-            width(&caret[..caret.find('^').expect("a caret")]),
-            width(&source[..source.find("heads").expect("there")])
+        assert_eq!(d.place, Some((2, 20)));
+        let (caret, heads) = cells(&d.render(Lang::En), "heads");
+        assert_eq!(caret, heads);
+        let far = format!("(model: ({}heads: 3))", "水: 1, ".repeat(60));
+        let problem = Problem::new("model.heads", Msg::new("diagnostic.error"));
+        let (caret, heads) = cells(
+            &Diagnostic::located("a.ron", &far, problem).render(Lang::Zh),
+            "heads",
         );
+        assert_eq!(caret, heads);
+    }
+
+    #[test]
+    fn a_caret_may_stand_past_the_end_of_a_line_but_not_of_the_file() {
+        let placed = |place| {
+            let problem = Problem::new("", Msg::new("diagnostic.error"));
+            Diagnostic::placed("a.ron", "(a: 水\n", Some(place), problem).render(Lang::En)
+        };
+        let (caret, water) = cells(&placed((1, 6)), "水");
+        assert_eq!(caret, water + 2);
+        assert!(!placed((7, 1)).contains('^'));
+    }
+
+    #[test]
+    fn an_anchor_helps_where_the_path_is_not_written() {
+        let problem = Problem::new("weights", Msg::new("diagnostic.error")).near("\"w\"");
+        let d = Diagnostic::located("a.ron", "(a: 1,\n names: {\"w\": 2})", problem);
+        assert_eq!(d.place, Some((2, 10)));
     }
 
     #[test]

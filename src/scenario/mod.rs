@@ -3,7 +3,9 @@
 pub mod diagnostic;
 mod load;
 mod npz;
+pub mod place;
 pub mod schema;
+pub mod syntax;
 pub mod tokenise;
 pub mod weights;
 

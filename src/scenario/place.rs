@@ -1,0 +1,490 @@
+//! Where a path in the data, such as `model.encoder.layers[1].kv_heads`, stands in the text of a scenario.
+//!
+//! The parsed data keep no positions, so the text is read again, only when something is wrong with it.
+
+/// One step into the data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Segment {
+    /// A field of a struct, or a key of a map.
+    Key(String),
+    /// An element of a list or tuple.
+    Index(usize),
+}
+
+/// A path as diagnostics write it: fields after dots, other keys in quotes, elements in brackets.
+pub fn path(segments: &[Segment]) -> String {
+    let mut out = String::new();
+    for segment in segments {
+        match segment {
+            Segment::Index(i) => out.push_str(&format!("[{i}]")),
+            Segment::Key(key) => {
+                if !out.is_empty() {
+                    out.push('.');
+                }
+                let plain = key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+                if plain && !key.is_empty() && !key.starts_with(|c: char| c.is_ascii_digit()) {
+                    out.push_str(key);
+                } else {
+                    out.push('"');
+                    out.push_str(key);
+                    out.push('"');
+                }
+            }
+        }
+    }
+    out
+}
+
+/// The segments of a path that [`path`] wrote.
+pub fn segments(path: &str) -> Vec<Segment> {
+    let mut out = Vec::new();
+    let mut rest = path;
+    while let Some(c) = rest.chars().next() {
+        match c {
+            '.' => rest = &rest[1..],
+            '[' => {
+                let end = rest.find(']').unwrap_or(rest.len());
+                if let Ok(i) = rest[1..end].parse() {
+                    out.push(Segment::Index(i));
+                }
+                rest = rest.get(end + 1..).unwrap_or("");
+            }
+            '"' => {
+                // A key may hold quotes itself; it ends where the path goes on, or ends.
+                let ends =
+                    |i: &usize| matches!(rest[i + 1..].chars().next(), None | Some('.' | '['));
+                let end = rest[1..]
+                    .match_indices('"')
+                    .map(|(i, _)| i + 1)
+                    .find(ends)
+                    .unwrap_or(rest.len());
+                out.push(Segment::Key(rest[1..end].to_owned()));
+                rest = rest.get(end + 1..).unwrap_or("");
+            }
+            _ => {
+                let end = rest.find(['.', '[']).unwrap_or(rest.len());
+                out.push(Segment::Key(rest[..end].to_owned()));
+                rest = &rest[end..];
+            }
+        }
+    }
+    out
+}
+
+/// The byte at which the deepest part of `path` that the text has begins, and whether that is the whole path. A
+/// field and a map's entry begin at their name, an element at its value. Names of enum variants and structs, `Some`
+/// and the parentheses around one value are looked through, as they are no part of a path.
+pub fn find(text: &str, path: &str) -> Option<(usize, bool)> {
+    let mut scan = Scan { text, at: 0 };
+    scan.space();
+    while scan.text[scan.at..].starts_with("#![") {
+        scan.at += scan.text[scan.at..].find(']')? + 1;
+        scan.space();
+    }
+    let segments = segments(path);
+    let mut place = None;
+    for segment in &segments {
+        match scan.enter(segment) {
+            Some(start) => place = Some(start),
+            None => return place.map(|p| (p, false)),
+        }
+    }
+    place.map(|p| (p, true))
+}
+
+/// Line and column of byte `at`, both from 1; the column counts characters.
+pub fn line_column(text: &str, at: usize) -> (usize, usize) {
+    let at = text.floor_char_boundary(at.min(text.len()));
+    let start = text[..at].rfind('\n').map_or(0, |n| n + 1);
+    (
+        text[..at].bytes().filter(|b| *b == b'\n').count() + 1,
+        text[start..at].chars().count() + 1,
+    )
+}
+
+/// The byte at `line` and `column`.
+pub fn byte_at(text: &str, (line, column): (usize, usize)) -> usize {
+    let start = text
+        .split_inclusive('\n')
+        .take(line.saturating_sub(1))
+        .map(str::len)
+        .sum::<usize>();
+    let after = text[start..].char_indices().nth(column.saturating_sub(1));
+    after.map_or(text.len(), |(i, _)| start + i)
+}
+
+/// The byte of the first bracket that opens more than `most` levels.
+pub fn too_deep(text: &str, most: usize) -> Option<usize> {
+    let mut scan = Scan { text, at: 0 };
+    let mut depth = 0usize;
+    loop {
+        scan.space();
+        let c = scan.peek()?;
+        match c {
+            b'(' | b'[' | b'{' => {
+                depth += 1;
+                if depth > most {
+                    return Some(scan.at);
+                }
+                scan.at += 1;
+            }
+            b')' | b']' | b'}' => {
+                depth = depth.saturating_sub(1);
+                scan.at += 1;
+            }
+            _ => scan.token(),
+        }
+    }
+}
+
+/// The innermost bracket that is open at byte `at`: what a missing comma or closing bracket belongs to.
+pub fn open_at(text: &str, at: usize) -> Option<usize> {
+    let mut scan = Scan { text, at: 0 };
+    let mut open = Vec::new();
+    loop {
+        scan.space();
+        let c = match scan.peek() {
+            Some(c) if scan.at < at => c,
+            _ => return open.pop(),
+        };
+        match c {
+            b'(' | b'[' | b'{' => open.push(scan.at),
+            b')' | b']' | b'}' => {
+                open.pop();
+            }
+            _ => {
+                scan.token();
+                continue;
+            }
+        }
+        scan.at += 1;
+    }
+}
+
+/// The string, name, number or bracket at byte `at`, cut short where it is long.
+pub fn token_at(text: &str, at: usize) -> String {
+    let mut scan = Scan { text, at };
+    match scan.peek() {
+        None => return String::new(),
+        Some(b'(' | b')' | b'[' | b']' | b'{' | b'}' | b',' | b':') => scan.at += 1,
+        Some(_) => scan.token(),
+    }
+    let own: Vec<char> = text[at..scan.at].chars().take(41).collect();
+    match own.get(..40) {
+        Some(head) => head.iter().collect::<String>() + "…",
+        None => own.into_iter().collect(),
+    }
+}
+
+/// Reads RON just well enough to step over values.
+struct Scan<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Scan<'a> {
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn rest(&self) -> &'a str {
+        &self.text[self.at..]
+    }
+
+    /// White space and comments.
+    fn space(&mut self) {
+        loop {
+            let rest = self.rest();
+            let trimmed = rest.trim_start();
+            self.at += rest.len() - trimmed.len();
+            if trimmed.starts_with("//") {
+                self.at += trimmed.find('\n').unwrap_or(trimmed.len());
+            } else if trimmed.starts_with("/*") {
+                let mut depth = 0usize;
+                let bytes = trimmed.as_bytes();
+                let mut i = 0;
+                while i < bytes.len() {
+                    match &bytes[i..(i + 2).min(bytes.len())] {
+                        b"/*" => (depth, i) = (depth + 1, i + 2),
+                        b"*/" => (depth, i) = (depth - 1, i + 2),
+                        _ => i += 1,
+                    }
+                    if depth == 0 {
+                        break;
+                    }
+                }
+                self.at += i.min(bytes.len());
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// One string, character, name or number.
+    fn token(&mut self) {
+        let bytes = self.text.as_bytes();
+        let start = self.at;
+        if let Some(hashes) = raw_string(&bytes[start..]) {
+            let close = format!("\"{}", "#".repeat(hashes));
+            let body = self.rest().find('"').map_or(0, |q| q + 1);
+            let len = self.rest()[body..].find(&close);
+            self.at += len.map_or(self.rest().len(), |n| body + n + close.len());
+            return;
+        }
+        match bytes[start] {
+            b'"' => {
+                self.at += 1;
+                while let Some(c) = self.peek() {
+                    self.at += if c == b'\\' { 2 } else { 1 };
+                    if c == b'"' {
+                        break;
+                    }
+                }
+                self.at = self.text.ceil_char_boundary(self.at.min(self.text.len()));
+            }
+            // 'x' or '\n'; a lone quote is one character that stands for itself.
+            b'\'' => {
+                let mut chars = self.rest().char_indices().skip(1);
+                let escaped = chars.next().is_some_and(|(_, c)| c == '\\');
+                let from = if escaped { 3 } else { 2 };
+                let close = self.rest().char_indices().skip(from).take(10);
+                let end = close.into_iter().find(|(_, c)| *c == '\'').map(|(i, _)| i);
+                self.at += end.map_or(1, |e| e + 1);
+            }
+            _ => {
+                let ends = |c: char| c.is_whitespace() || "()[]{},:\"'".contains(c);
+                let len = self.rest().find(ends).unwrap_or(self.rest().len());
+                let len = self.rest().find("//").unwrap_or(len).min(len);
+                let len = self.rest().find("/*").unwrap_or(len).min(len);
+                // Something always moves on.
+                let one = self.rest().chars().next().map_or(1, char::len_utf8);
+                self.at += len.max(one);
+            }
+        }
+    }
+
+    /// One value, however deep: brackets are counted, nothing recurses.
+    fn skip(&mut self) {
+        let mut depth = 0usize;
+        loop {
+            self.space();
+            match self.peek() {
+                None => return,
+                Some(b'(' | b'[' | b'{') => {
+                    depth += 1;
+                    self.at += 1;
+                }
+                Some(b')' | b']' | b'}') => {
+                    if depth == 0 {
+                        return;
+                    }
+                    depth -= 1;
+                    self.at += 1;
+                }
+                Some(b',') if depth == 0 => return,
+                Some(b',' | b':') => self.at += 1,
+                Some(_) => self.token(),
+            }
+        }
+    }
+
+    /// The name that stands here, if one does.
+    fn name(&self) -> &'a str {
+        let rest = self.rest().strip_prefix("r#").unwrap_or(self.rest());
+        let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_'));
+        &rest[..end.unwrap_or(rest.len())]
+    }
+
+    /// From the start of a value to the start of a part of it; gives where that part begins (its name, for fields).
+    fn enter(&mut self, segment: &Segment) -> Option<usize> {
+        loop {
+            self.space();
+            // The name of a struct or variant.
+            if raw_string(&self.text.as_bytes()[self.at..]).is_none() {
+                self.at += self.name().len();
+                self.space();
+            }
+            let open = self.peek()?;
+            let named = open == b'(' && self.has_fields();
+            match (open, segment) {
+                (b'{', Segment::Key(key)) => return self.entry(key),
+                (b'(', Segment::Key(key)) if named => return self.entry(key),
+                (b'[', Segment::Index(i)) => return self.element(*i),
+                (b'(', Segment::Index(i)) if !named && self.elements() > 1 => {
+                    return self.element(*i);
+                }
+                // One value in parentheses: what a variant holds.
+                (b'(', _) if !named => self.at += 1,
+                _ => return None,
+            }
+        }
+    }
+
+    /// Whether the parentheses here hold fields.
+    fn has_fields(&self) -> bool {
+        let mut scan = Scan {
+            text: self.text,
+            at: self.at + 1,
+        };
+        scan.space();
+        let name = scan.name().len();
+        scan.at += name;
+        scan.space();
+        name > 0 && scan.peek() == Some(b':')
+    }
+
+    fn elements(&self) -> usize {
+        let mut scan = Scan {
+            text: self.text,
+            at: self.at + 1,
+        };
+        let mut n = 0;
+        loop {
+            scan.space();
+            if matches!(scan.peek(), None | Some(b')')) || n > 1 {
+                return n;
+            }
+            scan.skip();
+            n += 1;
+            scan.comma();
+        }
+    }
+
+    fn comma(&mut self) {
+        self.space();
+        if self.peek() == Some(b',') {
+            self.at += 1;
+        }
+    }
+
+    fn element(&mut self, index: usize) -> Option<usize> {
+        self.at += 1;
+        for _ in 0..index {
+            self.space();
+            if matches!(self.peek()?, b')' | b']') {
+                return None;
+            }
+            self.skip();
+            self.comma();
+        }
+        self.space();
+        (!matches!(self.peek()?, b')' | b']')).then_some(self.at)
+    }
+
+    fn entry(&mut self, key: &str) -> Option<usize> {
+        self.at += 1;
+        loop {
+            self.space();
+            if matches!(self.peek()?, b')' | b'}' | b']') {
+                return None;
+            }
+            let start = self.at;
+            self.token();
+            let own = &self.text[start..self.at];
+            let same = own == key
+                || own.strip_prefix("r#") == Some(key)
+                || own.starts_with(['"', 'r'])
+                    && ron::from_str::<String>(own).is_ok_and(|own| own == key);
+            self.space();
+            if self.peek()? != b':' {
+                return None;
+            }
+            self.at += 1;
+            if same {
+                return Some(start);
+            }
+            self.skip();
+            self.comma();
+        }
+    }
+}
+
+/// Number of hashes of a raw string that begins here.
+fn raw_string(bytes: &[u8]) -> Option<usize> {
+    let bytes = bytes.strip_prefix(b"b").unwrap_or(bytes);
+    let rest = bytes.strip_prefix(b"r")?;
+    let hashes = rest.iter().take_while(|b| **b == b'#').count();
+    (rest.get(hashes) == Some(&b'"')).then_some(hashes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = r##"// (comment: "with ) brackets")
+Scenario(
+  name: "a \" ) b", /* nested /* ] */ */
+  vocabulary: Words(["我", "爱)", r#"raw " ]"#, "水"]),
+  model: (encoder: Some((layers: [(repeat: 2), (kv_heads: 3)]))),
+  weights: (values: {"embed.weight": OutIn([[1, 2],
+     [3, -4.5]]), "b": Vector([0.5])}),
+  runs: [Inference(decode: Greedy(from: Text("我"), max_new: 0)), Training(optimiser: (betas: (0.9, 0.99)))],
+  walkthrough: [(number: 1, views: [Of("Q", "p"), Symbol("K")])],
+)"##;
+
+    fn at(path: &str) -> Option<(&'static str, bool)> {
+        find(TEXT, path).map(|(i, whole)| (&TEXT[i..], whole))
+    }
+
+    #[test]
+    fn every_kind_of_path_is_found() {
+        for (path, text) in [
+            ("name", "name:"),
+            ("vocabulary[1]", "\"爱)\""),
+            ("vocabulary[3]", "\"水\""),
+            ("model.encoder.layers[1].kv_heads", "kv_heads: 3"),
+            ("weights.values.\"embed.weight\"", "\"embed.weight\": OutIn"),
+            ("weights.values.\"embed.weight\"[1][1]", "-4.5"),
+            ("weights.values.\"b\"[0]", "0.5"),
+            ("weights.values.b[0]", "0.5"),
+            ("runs[0].decode.max_new", "max_new: 0"),
+            ("runs[0].decode.from", "from: Text"),
+            ("runs[1].optimiser.betas[1]", "0.99"),
+            ("walkthrough[0].views[1]", "Symbol"),
+            ("walkthrough[0].views[0][1]", "\"p\""),
+        ] {
+            let (found, whole) = at(path).expect(path);
+            assert!(found.starts_with(text) && whole, "{path}: {found:.20}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_written_is_found_as_near_as_it_goes() {
+        let (found, whole) = at("model.attention.window").expect("near");
+        assert!(found.starts_with("model:") && !whole);
+        let (found, whole) = at("model.encoder.layers[0].d_k").expect("near");
+        assert!(found.starts_with("(repeat: 2)") && !whole);
+        assert!(find("", "a.b").is_none() && find("((((", "a[3]").is_none());
+        assert!(at("nothing").is_none());
+    }
+
+    #[test]
+    fn paths_are_written_and_read_back() {
+        for p in [
+            "model.encoder.layers[1].kv_heads",
+            "weights.values.\"embed.weight\"[0][3]",
+            "symbols.\"Q\"1\".slice",
+            "a",
+        ] {
+            assert_eq!(path(&segments(p)), p);
+        }
+    }
+
+    #[test]
+    fn lines_and_columns_count_characters_also_with_carriage_returns() {
+        let text = "我爱\r\n水x\r\n";
+        let at = text.find('x').expect("x");
+        assert_eq!(line_column(text, at), (2, 2));
+        assert_eq!(byte_at(text, (2, 2)), at);
+        assert_eq!(line_column(text, 999), (3, 1));
+        assert_eq!(byte_at(text, (9, 9)), text.len());
+    }
+
+    #[test]
+    fn depth_is_counted_without_strings_and_comments() {
+        assert_eq!(too_deep("([\"(((\" /* (( */ // ((\n", 2), None);
+        assert_eq!(too_deep("([{", 2), Some(2));
+        assert_eq!(open_at("(a: [1, 2, b: (3)", 17), Some(4));
+        assert_eq!(open_at("(a: [1])", 99), None);
+    }
+}
