@@ -18,14 +18,6 @@ pub const EMBEDDED: &[(&str, &str)] = &[(
     include_str!("../../scenarios/water_class.ron"),
 )];
 
-/// Reads a scenario from RON text.
-///
-/// # Errors
-/// Where the text is no scenario.
-pub fn parse(text: &str) -> Result<Scenario, Box<ron::error::SpannedError>> {
-    options().from_str(text).map_err(Box::new)
-}
-
 /// RON as scenarios are written: `Some(…)` may be left out, nesting is limited.
 fn options() -> ron::Options {
     ron::Options::default()

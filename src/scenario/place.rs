@@ -2,6 +2,8 @@
 //!
 //! The parsed data keep no positions, so the text is read again, only when something is wrong with it.
 
+use std::fmt::Write as _;
+
 /// One step into the data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Segment {
@@ -16,7 +18,9 @@ pub fn path(segments: &[Segment]) -> String {
     let mut out = String::new();
     for segment in segments {
         match segment {
-            Segment::Index(i) => out.push_str(&format!("[{i}]")),
+            Segment::Index(i) => {
+                let _ = write!(out, "[{i}]");
+            }
             Segment::Key(key) => {
                 if !out.is_empty() {
                     out.push('.');
