@@ -21,4 +21,6 @@ pub mod session;
 pub mod tensor;
 pub mod text;
 pub mod trace;
+#[cfg(feature = "tui")]
+pub mod tui;
 pub mod walkthrough;

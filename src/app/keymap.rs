@@ -2,7 +2,7 @@
 //! the documentation and the conflict check all come from here.
 
 use std::collections::BTreeMap;
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use super::action::Action;
 use super::hint::nearest;
@@ -268,7 +268,8 @@ impl Keymap {
         for line in self.help() {
             if context != Some(line.context) {
                 context = Some(line.context);
-                out += &format!(
+                let _ = write!(
+                    out,
                     "\n### {}\n\n| {} | {} | {} |\n|---|---|---|\n",
                     tr(lang, line.context.key()),
                     tr(lang, "tui.help.keys"),
@@ -281,8 +282,9 @@ impl Keymap {
                 .iter()
                 .map(|k| format!("`{}`", k.label(true).replace('|', "\\|")))
                 .collect();
-            out += &format!(
-                "| {} | `{}` | {} |\n",
+            let _ = writeln!(
+                out,
+                "| {} | `{}` | {} |",
                 keys.join(" "),
                 line.action.line(),
                 line.action.describe(lang)

@@ -2,4 +2,6 @@
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 pub mod finite;
+#[cfg(all(unix, feature = "tui"))]
+pub mod pty;
 pub mod water_class;

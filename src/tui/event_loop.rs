@@ -1,0 +1,155 @@
+//! The event loop: waits, drains what has come, and draws only after a change.
+
+use std::io;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use ratatui::Frame;
+
+use super::terminal::{self, Screen};
+use super::{effects, input, signals};
+use crate::app::effect::{Effect, Report};
+use crate::app::input::Input;
+
+/// What wakes the loop.
+#[derive(Debug)]
+pub enum Event {
+    /// The person did something, or the terminal changed.
+    Input(Input),
+    /// Asked from outside to stop (`SIGTSTP`).
+    Suspend,
+    /// Continued after having been stopped.
+    Continued,
+    /// The terminal is gone.
+    Closed(io::Error),
+}
+
+/// An application, as the loop sees it.
+pub trait Program {
+    /// Takes in one event; says what is to be done outside and whether the screen changed.
+    fn input(&mut self, input: Input) -> Step;
+    /// Takes in what became of an effect.
+    fn report(&mut self, report: Report);
+    /// Draws the whole screen.
+    fn draw(&mut self, frame: &mut Frame);
+    /// Time to the next [`Input::Tick`]; `None` where nothing moves by itself.
+    fn interval(&self) -> Option<Duration>;
+}
+
+/// What came of an event.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Step {
+    /// What is to be done outside.
+    pub effects: Vec<Effect>,
+    /// Whether the screen is to be drawn.
+    pub changed: bool,
+}
+
+/// Most events taken in before a frame is drawn: a flood (a held key, a paste) must not starve the screen.
+const BATCH: usize = 256;
+
+/// Runs until the application quits. The terminal is given back whichever way this ends.
+///
+/// # Errors
+/// There is no terminal, or it went away.
+pub fn run(program: &mut dyn Program) -> io::Result<()> {
+    let mut screen = Screen::open()?;
+    let (sender, events) = mpsc::channel();
+    signals::listen(sender.clone())?;
+    std::thread::Builder::new()
+        .name("input".to_owned())
+        .spawn(move || {
+            loop {
+                let event = match crossterm::event::read() {
+                    Ok(event) => match input::normalise(event) {
+                        Some(input) => Event::Input(input),
+                        None => continue,
+                    },
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                    Err(error) => Event::Closed(error),
+                };
+                let last = matches!(event, Event::Closed(_));
+                if sender.send(event).is_err() || last {
+                    return;
+                }
+            }
+        })?;
+    drive(program, &mut screen, &events)
+}
+
+fn drive(
+    program: &mut dyn Program,
+    screen: &mut Screen,
+    events: &Receiver<Event>,
+) -> io::Result<()> {
+    let mut changed = true;
+    let mut ticked = Instant::now();
+    loop {
+        if changed {
+            screen.draw(|frame| program.draw(frame))?;
+            changed = false;
+        }
+        let first = match program.interval() {
+            None => {
+                let event = events.recv();
+                // Playing begins with a whole interval.
+                ticked = Instant::now();
+                event.ok()
+            }
+            Some(interval) => {
+                match events.recv_timeout(interval.saturating_sub(ticked.elapsed())) {
+                    Ok(event) => Some(event),
+                    Err(RecvTimeoutError::Timeout) => {
+                        ticked = Instant::now();
+                        Some(Event::Input(Input::Tick))
+                    }
+                    Err(RecvTimeoutError::Disconnected) => None,
+                }
+            }
+        };
+        let Some(first) = first else {
+            return Ok(());
+        };
+        for event in std::iter::once(first)
+            .chain(std::iter::from_fn(|| events.try_recv().ok()))
+            .take(BATCH)
+        {
+            let step = match event {
+                Event::Input(input) => {
+                    let resized = matches!(input, Input::Resize(..));
+                    let mut step = program.input(input);
+                    step.changed |= resized;
+                    step
+                }
+                Event::Suspend => Step {
+                    effects: vec![Effect::Suspend],
+                    changed: true,
+                },
+                Event::Continued => {
+                    terminal::retake()?;
+                    screen.forget()?;
+                    changed = true;
+                    continue;
+                }
+                Event::Closed(error) => return Err(error),
+            };
+            changed |= step.changed;
+            for effect in step.effects {
+                changed = true;
+                match effect {
+                    Effect::Quit => return Ok(()),
+                    Effect::Suspend => {
+                        terminal::without(signals::stop)?;
+                        screen.forget()?;
+                    }
+                    Effect::Redraw => screen.forget()?,
+                    other => {
+                        if let Some(report) = effects::run(other) {
+                            program.report(report);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! The event loop on a real pseudo-terminal: every way out leaves the terminal as it was.
+#![cfg(all(unix, feature = "tui"))]
+
+mod common;
+
+use std::time::Duration;
+
+use common::pty::Pty;
+use ratatui::Frame;
+use ratatui::widgets::Paragraph;
+use tui_transformer::app::action::Action;
+use tui_transformer::app::effect::{Effect, Report};
+use tui_transformer::app::input::Input;
+use tui_transformer::app::ui::{Settings, Ui};
+use tui_transformer::text::{Lang, Msg};
+use tui_transformer::tui::event_loop::{self, Program, Step};
+
+/// Set in the child process, which runs [`Shown`] in place of the tests.
+const CHILD: &str = "TUI_TRANSFORMER_TEST_CHILD";
+
+/// Shows what it was told.
+struct Shown {
+    ui: Ui,
+    told: Vec<String>,
+    frames: usize,
+}
+
+impl Program for Shown {
+    fn input(&mut self, input: Input) -> Step {
+        let mut effects = Vec::new();
+        self.told.push(match &input {
+            Input::Key(key) => format!("key {key}"),
+            Input::Paste(text) => format!("paste {text}"),
+            Input::Mouse(m) => format!("mouse {} {}", m.x, m.y),
+            Input::Resize(w, h) => format!("size {w} {h}"),
+            Input::Tick => "tick".to_owned(),
+        });
+        if let Some(action) = self.ui.input(&input, &()) {
+            match self.ui.update(action, &(), &mut effects) {
+                Some(Action::Ablate(_)) => panic!("ablated"),
+                Some(Action::CopyCell) => effects.push(Effect::Copy {
+                    text: "1.1193".to_owned(),
+                    what: Msg::new("tui.action.copy-cell"),
+                }),
+                _ => {}
+            }
+        }
+        Step {
+            effects,
+            changed: true,
+        }
+    }
+
+    fn report(&mut self, report: Report) {
+        self.ui.report(report);
+    }
+
+    fn draw(&mut self, frame: &mut Frame) {
+        self.frames += 1;
+        let said = self
+            .ui
+            .messages
+            .current()
+            .map(|m| m.text.render(Lang::En))
+            .unwrap_or_default();
+        let last = self.told.last().map_or("ready", String::as_str);
+        let text = format!("[{last}] {said}\n{} told\n水课", self.told.len());
+        frame.render_widget(Paragraph::new(text), frame.area());
+    }
+
+    fn interval(&self) -> Option<Duration> {
+        self.ui.play.interval()
+    }
+}
+
+/// The child's part; in the parent's own run there is nothing for it to do.
+#[test]
+fn child() {
+    if std::env::var_os(CHILD).is_some() {
+        let mut shown = Shown {
+            ui: Ui::new(Settings::default()),
+            told: Vec::new(),
+            frames: 0,
+        };
+        event_loop::run(&mut shown).expect("a terminal");
+        println!("{} frames", shown.frames);
+    }
+}
+
+fn start() -> Pty {
+    let program = std::env::current_exe().expect("a name");
+    let args = ["--exact", "child", "--nocapture"];
+    let pty = Pty::spawn(&program, &args, &[(CHILD, "1")], (80, 24));
+    pty.wait_for("[ready]");
+    pty
+}
+
+fn is_ours(screen: &vt100::Screen) -> bool {
+    screen.alternate_screen() && screen.hide_cursor() && screen.bracketed_paste()
+}
+
+#[test]
+fn quitting_gives_the_terminal_back() {
+    let mut pty = start();
+    pty.wait("the alternate screen", is_ours);
+    pty.send("\x1b[C");
+    pty.wait_for("[key right]");
+    pty.send("q");
+    assert!(pty.finish().success());
+    assert!(pty.text().contains(" frames"), "{}", pty.text());
+}
+
+#[test]
+fn keys_pastes_and_sizes_arrive() {
+    let mut pty = start();
+    pty.send("？");
+    pty.wait_for("[key ?]");
+    pty.send("\x1b[200~a\nb\x1b[201~");
+    pty.wait_for("[paste a");
+    pty.resize(100, 30);
+    pty.wait_for("[size 100 30]");
+    pty.send("\x1b[1;5C");
+    pty.wait_for("[key ctrl-right]");
+    pty.send("\x1bq");
+    pty.wait_for("[key alt-q]");
+    pty.send("\x1b");
+    pty.wait_for("[key esc]");
+    pty.send("q");
+    assert!(pty.finish().success());
+}
+
+#[test]
+fn a_panic_gives_the_terminal_back_and_is_told() {
+    let mut pty = start();
+    pty.send("a");
+    assert!(!pty.finish().success());
+    assert!(pty.text().contains("ablated"), "{}", pty.text());
+}
+
+#[test]
+fn ending_signals_give_the_terminal_back() {
+    for name in ["TERM", "HUP", "INT", "QUIT"] {
+        let mut pty = start();
+        pty.signal(name);
+        assert!(!pty.finish().success(), "{name}");
+    }
+}
+
+#[test]
+fn suspending_gives_the_terminal_back_and_takes_it_again() {
+    let mut pty = start();
+    pty.send("\x1a");
+    pty.wait_stopped();
+    pty.assert_restored();
+    pty.signal("CONT");
+    pty.wait("the alternate screen again", is_ours);
+    pty.wait_for("[key ctrl-z]");
+    pty.signal("TSTP");
+    pty.wait_stopped();
+    pty.assert_restored();
+    pty.signal("CONT");
+    pty.wait("the alternate screen again", is_ours);
+    pty.send("x");
+    pty.wait_for("[key x]");
+    pty.send("q");
+    assert!(pty.finish().success());
+}
+
+#[test]
+fn the_mouse_is_captured_only_when_asked() {
+    let mut pty = start();
+    pty.wait("no mouse", |s| {
+        s.mouse_protocol_mode() == vt100::MouseProtocolMode::None
+    });
+    pty.send("M");
+    pty.wait("the mouse", |s| {
+        s.mouse_protocol_mode() != vt100::MouseProtocolMode::None
+    });
+    pty.send("\x1b[<0;5;3M");
+    pty.wait_for("[mouse 4 2]");
+    pty.send("q");
+    assert!(pty.finish().success());
+}
+
+#[test]
+fn copying_sends_osc_52_and_says_sent() {
+    let mut pty = start();
+    pty.send("y");
+    pty.wait_for("sent to the terminal's clipboard");
+    let written = String::from_utf8_lossy(&pty.written()).into_owned();
+    assert!(written.contains("\x1b]52;c;MS4xMTkz\x07"));
+    pty.send("q");
+    assert!(pty.finish().success());
+}
+
+#[test]
+fn nothing_is_written_while_idle_and_ticks_come_while_playing() {
+    let mut pty = start();
+    assert_eq!(pty.written_within(Duration::from_millis(700)), 0);
+    pty.send("\x1b[15~");
+    pty.wait_for("[tick]");
+    pty.send("\x1b[15~");
+    pty.wait_for("[key f5]");
+    assert_eq!(pty.written_within(Duration::from_millis(700)), 0);
+    pty.send("q");
+    assert!(pty.finish().success());
+}
+
+#[test]
+fn held_keys_are_drained_before_drawing() {
+    let mut pty = start();
+    pty.send(&"\x1b[B".repeat(2000));
+    pty.wait_for("2000 told");
+    pty.send("q");
+    assert!(pty.finish().success());
+    let text = pty.text();
+    let frames: usize = text
+        .lines()
+        .find_map(|l| l.trim().strip_suffix(" frames")?.parse().ok())
+        .unwrap_or_else(|| panic!("{text}"));
+    assert!(frames < 1000, "{frames} frames for 2000 keys");
+}
