@@ -1,7 +1,5 @@
 //! What the application wants done outside: files, the clipboard, the mouse.
 
-use std::io::Write as _;
-
 use base64::Engine;
 
 use super::terminal;
