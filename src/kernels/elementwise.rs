@@ -13,9 +13,11 @@ pub fn map<T: Real>(x: &[T], out: &mut [T], f: impl Fn(T) -> T + Sync) {
     assert_eq!(x.len(), out.len(), "lengths of a map");
     par::chunks(out, |at, out| {
         let x = &x[at..at + out.len()];
-        for (out, &x) in out.iter_mut().zip(x) {
-            *out = f(x);
-        }
+        par::wide(|| {
+            for (out, &x) in out.iter_mut().zip(x) {
+                *out = f(x);
+            }
+        });
     });
 }
 

@@ -1,5 +1,6 @@
 //! Tensors: shapes with named axes, contiguous row-major storage, 2-D windows, statistics.
 
+mod elementary;
 mod real;
 mod shape;
 pub mod slice;

@@ -24,7 +24,8 @@ mod sealed {
 
 /// A number type of a trace: `f32` or `f64`, nothing else.
 ///
-/// The elementary functions come from `libm`, so that a recorded value has the same bits on every platform.
+/// The elementary functions come from `libm`, those that `f32` needs fast from [`elementary`](super::elementary), never
+/// from the platform, so that a recorded value has the same bits everywhere.
 #[allow(clippy::return_self_not_must_use)] // nobody computes a number to drop it
 pub trait Real:
     sealed::Sealed
@@ -116,7 +117,7 @@ macro_rules! real {
             fn mul_add(self, a: Self, b: Self) -> Self {
                 <$t>::mul_add(self, a, b)
             }
-            #[inline]
+            #[inline(always)]
             fn exp(self) -> Self {
                 $exp(self)
             }
@@ -128,11 +129,11 @@ macro_rules! real {
             fn sqrt(self) -> Self {
                 <$t>::sqrt(self)
             }
-            #[inline]
+            #[inline(always)]
             fn tanh(self) -> Self {
                 $tanh(self)
             }
-            #[inline]
+            #[inline(always)]
             fn erf(self) -> Self {
                 $erf(self)
             }
@@ -176,10 +177,10 @@ real!(
     f32,
     F32,
     80.0,
-    libm::expf,
+    super::elementary::exp,
     libm::logf,
-    libm::tanhf,
-    libm::erff,
+    super::elementary::tanh,
+    super::elementary::erf,
     libm::sinf,
     libm::cosf,
     libm::fmaf
