@@ -193,6 +193,34 @@ mod tests {
     }
 
     #[test]
+    fn slices_have_the_bits_of_the_scalar_functions() {
+        type Case<T> = (fn(&[T], &mut [T]), fn(T) -> T);
+        fn check<T: Real>(x: &[T]) {
+            let cases: [Case<T>; 3] = [
+                (exp_slice, T::exp),
+                (erf_slice, T::erf),
+                (tanh_slice, T::tanh),
+            ];
+            let mut out = vec![T::ZERO; x.len()];
+            for (slice, scalar) in cases {
+                slice(x, &mut out);
+                for (&x, out) in x.iter().zip(&out) {
+                    let y = std::hint::black_box(scalar)(x);
+                    assert!(
+                        out.bits() == y.bits() || (out.is_nan() && y.is_nan()),
+                        "{x}"
+                    );
+                }
+            }
+        }
+        // Every exponent and both signs, subnormals, infinities and NaN.
+        let bits = (0..=u32::MAX).step_by(65_537 - 4);
+        check(&bits.clone().map(f32::from_bits).collect::<Vec<_>>());
+        let wide = bits.map(|b| f64::from_bits(u64::from(b) << 32));
+        check(&wide.collect::<Vec<_>>());
+    }
+
+    #[test]
     fn broadcasts_like_the_indices_say() {
         // (dims, which axes x has, which axes y has)
         type Case = (&'static [usize], &'static [bool], &'static [bool]);

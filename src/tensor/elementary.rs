@@ -6,6 +6,9 @@
 //! rounded once and none fused, so the bits are the same on every platform, and a loop over a slice that the
 //! compiler turns into vector instructions gives the bits of the scalar call.
 
+// A function takes the instruction set of the kernel it is inlined into: here that is the point.
+#![allow(clippy::inline_always)]
+
 use std::f64::consts::{FRAC_2_SQRT_PI, LN_2, LOG2_E};
 
 /// Adding and taking away 1.5·2⁵² rounds to a whole number, which the low bits of the sum hold.

@@ -24,8 +24,8 @@ mod sealed {
 
 /// A number type of a trace: `f32` or `f64`, nothing else.
 ///
-/// The elementary functions come from `libm`, those that `f32` needs fast from [`elementary`](super::elementary), never
-/// from the platform, so that a recorded value has the same bits everywhere.
+/// The elementary functions come from `libm`, those that `f32` needs fast from `elementary.rs`, never from the
+/// platform, so that a recorded value has the same bits everywhere.
 #[allow(clippy::return_self_not_must_use)] // nobody computes a number to drop it
 pub trait Real:
     sealed::Sealed
@@ -90,6 +90,7 @@ pub trait Real:
 
 macro_rules! real {
     ($t:ty, $precision:ident, $safe:expr, $exp:path, $ln:path, $tanh:path, $erf:path, $sin:path, $cos:path, $fma:path) => {
+        #[allow(clippy::inline_always)] // see `elementary`
         impl Real for $t {
             const PRECISION: Precision = Precision::$precision;
             const ZERO: Self = 0.0;
