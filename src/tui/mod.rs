@@ -1,7 +1,13 @@
-//! The debugger on a terminal: taking and giving back the terminal, events in, frames out.
+//! The debugger on a terminal: taking and giving back the terminal, events in, frames out; widgets, colours, glyphs.
 
+pub mod colour;
+pub mod draw;
 mod effects;
 pub mod event_loop;
+pub mod glyphs;
 pub mod input;
 mod signals;
+pub mod snapshot;
 pub mod terminal;
+pub mod theme;
+pub mod widgets;

@@ -1,0 +1,176 @@
+//! The one way in which text reaches a buffer: escaped, in the glyph set, cut with an ellipsis, inside the frame.
+
+use std::borrow::Cow;
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+use super::colour::Palette;
+use super::glyphs::Glyphs;
+use super::theme::Theme;
+use crate::text::{Align, Cells, Lang};
+
+/// How everything looks.
+#[derive(Clone, Debug)]
+pub struct Look {
+    /// Styles.
+    pub theme: Theme,
+    /// Colours of values.
+    pub palette: Palette,
+    /// Glyphs.
+    pub glyphs: &'static Glyphs,
+    /// Language.
+    pub lang: Lang,
+}
+
+impl Look {
+    /// A look in `theme`.
+    pub fn new(theme: Theme, glyphs: &'static Glyphs, lang: Lang) -> Self {
+        Self {
+            palette: Palette::new(&theme),
+            theme,
+            glyphs,
+            lang,
+        }
+    }
+
+    /// `text` as this look may show it.
+    pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        self.glyphs.text(text)
+    }
+
+    /// Cells that `text` takes in this look.
+    pub fn width(&self, text: &str) -> u16 {
+        u16::try_from(CELLS.width(&self.text(text))).unwrap_or(u16::MAX)
+    }
+
+    /// `text` as this look may show it, in at most `max` cells.
+    pub fn cut(&self, text: &str, max: u16) -> String {
+        let text = self.text(text);
+        CELLS
+            .truncate_with(&text, usize::from(max), self.glyphs.ellipsis)
+            .into_owned()
+    }
+
+    /// `text` in exactly `width` cells.
+    pub fn fit(&self, text: &str, width: u16, align: Align) -> String {
+        let cut = self.cut(text, width);
+        CELLS.pad(&cut, usize::from(width), align).into_owned()
+    }
+}
+
+/// How cells are counted in a buffer. Ambiguous characters are narrow in ratatui; the glyph sets for terminals that
+/// draw them wide do not have them.
+pub const CELLS: Cells = Cells::NARROW;
+
+/// Writes `text` from (`x`, `y`) in at most `max` cells, only inside `area`; the cells it took.
+pub fn put(
+    buf: &mut Buffer,
+    area: Rect,
+    (x, y): (u16, u16),
+    text: &str,
+    max: u16,
+    style: Style,
+    look: &Look,
+) -> u16 {
+    let area = area.intersection(buf.area);
+    if x < area.x || x >= area.right() || y < area.y || y >= area.bottom() {
+        return 0;
+    }
+    let max = max.min(area.right() - x);
+    let text = look.cut(text, max);
+    let (end, _) = buf.set_stringn(x, y, &text, usize::from(max), style);
+    end - x
+}
+
+/// Fills `area` with blanks in `style`, and frees the cell to its left from a wide glyph that would reach into it
+/// (the terminal would draw that glyph over our border).
+pub fn blank(buf: &mut Buffer, area: Rect, style: Style) {
+    let area = area.intersection(buf.area);
+    for y in area.top()..area.bottom() {
+        if area.x > buf.area.x
+            && let Some(cell) = buf.cell_mut((area.x - 1, y))
+            && CELLS.width(cell.symbol()) > 1
+        {
+            cell.set_symbol(" ");
+        }
+        for x in area.left()..area.right() {
+            if let Some(cell) = buf.cell_mut((x, y)) {
+                cell.reset();
+                cell.set_style(style);
+            }
+        }
+    }
+}
+
+/// Draws a frame with a title and returns what is inside.
+pub fn frame(buf: &mut Buffer, area: Rect, title: &str, focused: bool, look: &Look) -> Rect {
+    let area = area.intersection(buf.area);
+    if area.width < 2 || area.height < 2 {
+        return Rect::new(area.x, area.y, 0, 0);
+    }
+    let theme = &look.theme;
+    let style = if focused { theme.focus } else { theme.border };
+    let [h, v, tl, tr, br, bl] = look.glyphs.frame;
+    let (right, bottom) = (area.right() - 1, area.bottom() - 1);
+    for x in area.x + 1..right {
+        for y in [area.y, bottom] {
+            buf[(x, y)].set_symbol(h).set_style(style);
+        }
+    }
+    for y in area.y + 1..bottom {
+        for x in [area.x, right] {
+            buf[(x, y)].set_symbol(v).set_style(style);
+        }
+    }
+    for (x, y, corner) in [
+        (area.x, area.y, tl),
+        (right, area.y, tr),
+        (right, bottom, br),
+        (area.x, bottom, bl),
+    ] {
+        buf[(x, y)].set_symbol(corner).set_style(style);
+    }
+    if !title.is_empty() && area.width > 4 {
+        let title = look.cut(&format!(" {title} "), area.width - 4);
+        let style = if focused { theme.accent } else { theme.title };
+        buf.set_stringn(
+            area.x + 2,
+            area.y,
+            &title,
+            usize::from(area.width - 4),
+            style,
+        );
+    }
+    Rect::new(area.x + 1, area.y + 1, area.width - 2, area.height - 2)
+}
+
+/// The first line to show so that `selected` stays among `height` of `len` lines, moving `offset` as little as
+/// possible.
+pub fn follow(offset: usize, selected: usize, height: usize, len: usize) -> usize {
+    let lowest = len.saturating_sub(height);
+    let offset = if selected < offset {
+        selected
+    } else if selected >= offset.saturating_add(height) {
+        (selected + 1).saturating_sub(height)
+    } else {
+        offset
+    };
+    offset.min(lowest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn following_moves_as_little_as_possible() {
+        assert_eq!(follow(0, 5, 10, 20), 0);
+        assert_eq!(follow(0, 10, 10, 20), 1);
+        assert_eq!(follow(8, 3, 10, 20), 3);
+        assert_eq!(follow(15, 19, 10, 20), 10);
+        assert_eq!(follow(usize::MAX, 0, 0, 0), 0);
+        assert_eq!(follow(3, 9, 0, 10), 10);
+    }
+}
