@@ -8,6 +8,7 @@ pub mod action;
 pub mod args;
 pub mod command;
 pub mod config;
+pub mod debugger;
 pub mod edit;
 pub mod effect;
 pub mod hint;

@@ -251,6 +251,26 @@ impl<'t> Explainer<'t> {
         }
     }
 
+    /// The cells whose numbers stand in the line of `cell`, without writing it.
+    pub fn reads(&self, cell: Cell) -> Vec<Cell> {
+        let mut out = Vec::new();
+        let mut open: Vec<Cell> = self.arithmetic(cell).operands();
+        open.reverse();
+        while let Some(c) = open.pop() {
+            if !self.program().node(c.node).inline {
+                out.push(c);
+                continue;
+            }
+            let mut inner = self.arithmetic(c).operands();
+            if inner.is_empty() {
+                out.push(c);
+            }
+            inner.reverse();
+            open.append(&mut inner);
+        }
+        out
+    }
+
     fn shown(&self, c: Cell, style: &Style) -> Piece {
         let span = Span {
             text: self.number(c, style.number),

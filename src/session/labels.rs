@@ -2,12 +2,35 @@
 
 use super::Session;
 use crate::program::NodeId;
+use crate::scenario::tokenise::Words;
 use crate::tensor::Axis;
 use crate::walkthrough::View;
 
+/// Labels along an axis. They are made one by one, since an axis may be as long as a vocabulary.
+#[derive(Clone, Debug)]
+pub enum Labels<'s> {
+    /// There are none.
+    None,
+    /// The words of a vocabulary, in its order.
+    Vocabulary(&'s Words),
+    /// Words of these ids.
+    Ids(&'s Words, Vec<i64>),
+}
+
+impl Labels<'_> {
+    /// The label at `i`; untrusted text.
+    pub fn get(&self, i: usize) -> Option<String> {
+        match self {
+            Labels::None => None,
+            Labels::Vocabulary(words) => Some(words.word(i as i64)),
+            Labels::Ids(words, ids) => ids.get(i).map(|id| words.word(*id)),
+        }
+    }
+}
+
 impl Session {
-    /// Labels along axis `axis` (of the whole tensor) of a node, for sequence `batch`; empty where there are none.
-    pub fn axis_labels(&self, run: usize, node: NodeId, axis: usize, batch: usize) -> Vec<String> {
+    /// Labels along axis `axis` (of the whole tensor) of a node, for sequence `batch`.
+    pub fn axis_labels(&self, run: usize, node: NodeId, axis: usize, batch: usize) -> Labels<'_> {
         let program = &self.runs[run].program;
         let n = program.node(node);
         let len = n.shape.dims()[axis];
@@ -24,26 +47,33 @@ impl Session {
         };
         match n.shape.axes()[axis] {
             Axis::Vocab => {
-                let words = if path.starts_with("embed.source") {
+                let source = path.starts_with("embed.source");
+                let words = if source {
                     &self.source_words
                 } else {
                     self.words(self.spoken())
                 };
                 if words.len() == len {
-                    (0..len as i64).map(|i| words.word(i)).collect()
+                    Labels::Vocabulary(words)
                 } else {
-                    Vec::new()
+                    Labels::None
                 }
             }
             Axis::Token | Axis::Query | Axis::Key => {
-                let cross = path.contains("cross_attn");
                 let last = path.rsplit('.').next().unwrap_or(path);
                 let from_source =
                     n.shape.axes()[axis] == Axis::Key || matches!(last, "k" | "v" | "k_rotated");
-                let side = if cross && from_source { "source" } else { own };
-                self.tokens(run, call.filter(|_| side == "target"), side, batch, len)
+                let side = if path.contains("cross_attn") && from_source {
+                    "source"
+                } else {
+                    own
+                };
+                match self.token_ids(run, call.filter(|_| side == "target"), side, batch, len) {
+                    Some(ids) => Labels::Ids(self.words(side), ids),
+                    None => Labels::None,
+                }
             }
-            _ => Vec::new(),
+            _ => Labels::None,
         }
     }
 
@@ -56,37 +86,32 @@ impl Session {
         }
     }
 
-    /// Words of `len` tokens that a stack reads; those of a decoding call from its recorded ids.
-    fn tokens(
+    /// Ids of `len` tokens that a stack reads; those of a decoding call from its recorded ids.
+    fn token_ids(
         &self,
         run: usize,
         call: Option<&str>,
         side: &str,
         batch: usize,
         len: usize,
-    ) -> Vec<String> {
+    ) -> Option<Vec<i64>> {
         let program = &self.runs[run].program;
-        let ids: Option<Vec<i64>> = if let Some(call) = call {
+        if let Some(call) = call {
             let node = ["tokens", "embed.target.ids"]
                 .iter()
                 .filter_map(|name| program.find(&format!("gen.{call}.{name}")))
-                .find(|id| program.node(*id).shape.len() == len);
-            node.and_then(|id| self.trace(run).ok()?.get(id))
-                .map(|v| (0..len).map(|i| v.get(i) as i64).collect())
+                .find(|id| program.node(*id).shape.len() == len)?;
+            let value = self.trace(run).ok()?.get(node)?;
+            return Some((0..len).map(|i| value.get(i) as i64).collect());
+        }
+        let s = if side == "source" {
+            &self.inputs.source
         } else {
-            let s = if side == "source" {
-                &self.inputs.source
-            } else {
-                &self.inputs.target
-            };
-            s.as_ref().filter(|s| s.tokens() == len).map(|s| {
-                let b = batch.min(s.batch - 1);
-                s.ids[b * len..(b + 1) * len].to_vec()
-            })
+            &self.inputs.target
         };
-        let words = self.words(side);
-        ids.map(|ids| ids.iter().map(|&i| words.word(i)).collect())
-            .unwrap_or_default()
+        let s = s.as_ref().filter(|s| s.tokens() == len)?;
+        let b = batch.min(s.batch - 1);
+        Some(s.ids[b * len..(b + 1) * len].to_vec())
     }
 
     /// Labels of the rows and columns of a view: its second last and last axis.
@@ -94,21 +119,17 @@ impl Session {
         let kept: Vec<usize> = (0..view.cells.kept.len())
             .filter(|&d| view.cells.kept[d])
             .collect();
-        let batch = view
-            .cells
-            .of
-            .axes()
+        let axes = view.cells.of.axes();
+        let batch = axes
             .iter()
             .position(|a| *a == Axis::Batch)
             .map_or(0, |d| view.cells.ranges[d].start);
         let labels = |d: usize| {
             let all = self.axis_labels(view.run, view.node, d, batch);
-            let range = view.cells.ranges[d].clone();
-            if all.len() >= range.end {
-                all[range].to_vec()
-            } else {
-                Vec::new()
-            }
+            view.cells.ranges[d]
+                .clone()
+                .map_while(|i| all.get(i))
+                .collect()
         };
         let last = kept.last().map_or_else(Vec::new, |&d| labels(d));
         let rows = kept

@@ -21,6 +21,7 @@ use crate::trace::{AnyTrace, Bindings, RunError};
 use crate::walkthrough::Detail;
 
 pub use inputs::Inputs;
+pub use labels::Labels;
 pub use open::{Options, open, view};
 pub use steps::{Place, Steps};
 

@@ -1,0 +1,215 @@
+//! Facts of a tensor: range, mean, norm, zeros; and what is worth saying of a softmax, a norm, a ReLU, an attention.
+
+use super::{Debugger, Plane};
+use crate::program::{NodeId, ScopeKind, Unary};
+use crate::tensor::Axis;
+use crate::text::{Msg, NumberFormat};
+use crate::trace::AnyValue;
+
+/// Statistics of some cells.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stats {
+    /// How many.
+    pub count: usize,
+    /// Smallest finite one that is not a masked score.
+    pub min: f64,
+    /// Largest finite one.
+    pub max: f64,
+    /// Mean of the finite ones.
+    pub mean: f64,
+    /// Euclidean norm of the finite ones.
+    pub norm: f64,
+    /// How many are 0.
+    pub zeros: usize,
+    /// How many are NaN.
+    pub nan: usize,
+    /// How many are infinite.
+    pub infinite: usize,
+    /// How many are masked scores.
+    pub masked: usize,
+}
+
+/// Facts, as messages.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Facts {
+    /// One a line.
+    pub lines: Vec<Msg>,
+}
+
+impl Stats {
+    /// Of these values.
+    pub fn of(values: impl Iterator<Item = f64>) -> Self {
+        let mut s = Self {
+            count: 0,
+            min: f64::INFINITY,
+            max: f64::NEG_INFINITY,
+            mean: 0.0,
+            norm: 0.0,
+            zeros: 0,
+            nan: 0,
+            infinite: 0,
+            masked: 0,
+        };
+        let (mut sum, mut squares, mut finite) = (0.0, 0.0, 0usize);
+        for x in values {
+            s.count += 1;
+            if x.is_nan() {
+                s.nan += 1;
+            } else if x.is_infinite() {
+                s.infinite += 1;
+            } else if x < crate::explain::line::MASKED_BELOW {
+                s.masked += 1;
+            } else {
+                finite += 1;
+                s.zeros += usize::from(x == 0.0);
+                s.min = s.min.min(x);
+                s.max = s.max.max(x);
+                sum += x;
+                squares += x * x;
+            }
+        }
+        if finite == 0 {
+            (s.min, s.max) = (0.0, 0.0);
+        }
+        s.mean = sum / finite.max(1) as f64;
+        s.norm = squares.sqrt();
+        s
+    }
+}
+
+/// Tensors beyond this are described by the plane or the window that is shown, so that work does not grow with them.
+pub const MOST_SCANNED: usize = 1 << 16;
+
+impl Debugger {
+    /// Statistics of a whole tensor; `None` where it is too large to be scanned.
+    pub fn stats(&self, run: usize, node: NodeId) -> Option<Stats> {
+        let shape = self.session.runs[run].program.node(node).shape;
+        if shape.len() > MOST_SCANNED {
+            return None;
+        }
+        let key = (run, node, self.round.is_some());
+        if let Some(stats) = self.stats.borrow().get(&key) {
+            return Some(*stats);
+        }
+        let value = self.trace(run)?.get(node)?;
+        let stats = Stats::of((0..shape.len()).map(|i| value.get(i)));
+        self.stats.borrow_mut().insert(key, stats);
+        Some(stats)
+    }
+
+    /// Facts of the tensor looked at.
+    pub fn facts(&self, number: NumberFormat) -> Facts {
+        let mut lines = Vec::new();
+        let Some(view) = self.view() else {
+            return Facts::default();
+        };
+        let program = &self.session.runs[view.run].program;
+        let node = program.node(view.node);
+        lines.push(
+            Msg::new("tui.fact.shape")
+                .arg("path", &node.path)
+                .arg("shape", node.shape)
+                .arg("op", node.op.name()),
+        );
+        let Some(value) = self.trace(view.run).and_then(|t| t.get(view.node)) else {
+            return Facts { lines };
+        };
+        let show = |x: f64| number.format(x);
+        let plane = Plane::of_view(view, &self.index);
+        let stats = if view.slice.is_all() {
+            self.stats(view.run, view.node)
+        } else {
+            None
+        };
+        let stats = stats.or_else(|| {
+            let n = plane.rows * plane.cols;
+            (n <= MOST_SCANNED).then(|| Stats::of(plane.cells().map(|f| value.get(f))))
+        });
+        if let Some(s) = stats {
+            lines.push(
+                Msg::new("tui.fact.range")
+                    .arg("min", show(s.min))
+                    .arg("max", show(s.max))
+                    .arg("mean", show(s.mean))
+                    .arg("norm", show(s.norm)),
+            );
+            let share = s.zeros as f64 / s.count.max(1) as f64 * 100.0;
+            lines.push(
+                Msg::new("tui.fact.counts")
+                    .arg("zeros", s.zeros)
+                    .arg("share", format!("{share:.0}"))
+                    .arg("nan", s.nan)
+                    .arg("inf", s.infinite)
+                    .arg("masked", s.masked),
+            );
+        }
+        let row: Vec<f64> = plane
+            .row_of(&self.index)
+            .map(|f| value.get(f))
+            .take(MOST_SCANNED)
+            .collect();
+        match &program.scope(node.scope).kind {
+            ScopeKind::Softmax { output, .. } if *output == view.node => {
+                let entropy: f64 = row.iter().filter(|p| **p > 0.0).map(|p| -p * p.ln()).sum();
+                lines.push(
+                    Msg::new("tui.fact.softmax")
+                        .arg("sum", show(row.iter().sum()))
+                        .arg("entropy", show(entropy)),
+                );
+            }
+            ScopeKind::LayerNorm {
+                mean, var, output, ..
+            } if *output == view.node => {
+                let at = |id: NodeId| self.row_value(view.run, id, view.node);
+                if let (Some(m), Some(v)) = (at(*mean), at(*var)) {
+                    lines.push(
+                        Msg::new("tui.fact.norm")
+                            .arg("mean", show(m))
+                            .arg("var", show(v)),
+                    );
+                }
+            }
+            ScopeKind::RmsNorm {
+                mean_square,
+                output,
+                ..
+            } if *output == view.node => {
+                if let Some(m) = self.row_value(view.run, *mean_square, view.node) {
+                    lines.push(Msg::new("tui.fact.rms").arg("mean_square", show(m)));
+                }
+            }
+            _ => {}
+        }
+        if matches!(node.op, crate::program::Op::Unary(Unary::Relu)) {
+            if let Some(s) = stats {
+                let share = s.zeros as f64 / s.count.max(1) as f64 * 100.0;
+                lines.push(Msg::new("tui.fact.relu").arg("share", format!("{share:.0}")));
+            }
+        }
+        let axes = node.shape.axes();
+        if axes.ends_with(&[Axis::Query, Axis::Key])
+            && node.path.ends_with("weights")
+            && plane.rows == plane.cols
+        {
+            let n = plane.rows.min(512);
+            let diagonal: f64 =
+                (0..n).map(|i| value.get(plane.flat(i, i))).sum::<f64>() / n.max(1) as f64;
+            let rest = (1.0 - diagonal) / (plane.cols.max(2) - 1) as f64;
+            lines.push(
+                Msg::new("tui.fact.diagonal")
+                    .arg("diagonal", show(diagonal))
+                    .arg("rest", show(rest)),
+            );
+        }
+        Facts { lines }
+    }
+
+    /// The value of a `[…, 1]` tensor in the cursor's row of `like`.
+    fn row_value(&self, run: usize, id: NodeId, like: NodeId) -> Option<f64> {
+        let (_, cell) = self.cell()?;
+        let program = &self.session.runs[run].program;
+        let width = program.node(like).shape.dims().last().copied()?.max(1);
+        let value: AnyValue = self.trace(run)?.get(id)?;
+        (cell.node == like).then(|| value.get(cell.flat / width))
+    }
+}

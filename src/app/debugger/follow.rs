@@ -1,0 +1,161 @@
+//! The why-chain: from a number to the numbers it was made of, step by step, and back.
+
+use super::Debugger;
+use crate::explain::{Explainer, Line, Style};
+use crate::program::{Leaf, Op};
+use crate::session::Place;
+use crate::tensor::Slice;
+use crate::text::NumberFormat;
+use crate::trace::AnyTrace;
+use crate::trace::derive::{Arithmetic, Cell};
+use crate::walkthrough::View;
+
+impl Debugger {
+    /// The written derivation of the cursor cell.
+    pub fn line(&self, number: NumberFormat, most_terms: usize) -> Option<Line> {
+        let (run, cell) = self.cell()?;
+        let trace = self.trace(run)?;
+        let explainer = Explainer::new(&trace);
+        let name = self.view()?.cell_name(&self.index);
+        let names = |c: Cell| self.session.cell_name(&self.steps, run, c, self.at);
+        Some(explainer.line(&name, cell, &Style { number, most_terms }, &names))
+    }
+
+    /// Which of the line's numbers Enter goes into.
+    pub fn chosen_term(&self, line: &Line) -> Option<usize> {
+        let cells: Vec<Cell> = line.cells().collect();
+        if cells.is_empty() {
+            return None;
+        }
+        if let Some(term) = self.term {
+            return Some(term.min(cells.len() - 1));
+        }
+        let (run, cell) = self.cell()?;
+        let trace = self.trace(run)?;
+        let heaviest = heaviest(&trace, cell)?;
+        Some(cells.iter().position(|c| *c == heaviest).unwrap_or(0))
+    }
+
+    /// Chooses the next (or previous) number of the line.
+    pub fn turn_term(&mut self, forward: bool, line: &Line) {
+        let n = line.cells().count();
+        if n == 0 {
+            return;
+        }
+        let now = self.chosen_term(line).unwrap_or(0);
+        self.term = Some(if forward {
+            (now + 1) % n
+        } else {
+            (now + n - 1) % n
+        });
+    }
+
+    /// Goes to where the chosen number was made; false where the cell is given.
+    pub fn follow(&mut self, line: &Line) -> bool {
+        let Some((run, _)) = self.cell() else {
+            return false;
+        };
+        let Some(term) = self.chosen_term(line) else {
+            return false;
+        };
+        let Some(target) = line.cells().nth(term) else {
+            return false;
+        };
+        self.leave();
+        self.show_cell(run, target);
+        true
+    }
+
+    /// Shows a cell where the walkthrough shows it, else beside it.
+    pub fn show_cell(&mut self, run: usize, target: Cell) {
+        let here = self.at;
+        // The step one is in may show it too (exp beside A): that is nearest.
+        if let Some((view, index)) = self.step().and_then(|s| s.view_of(run, target)) {
+            self.select(view, &index);
+            return;
+        }
+        if let Some(Place { step, view, index }) = self.find(run, target) {
+            self.aside = None;
+            self.inner.clear();
+            self.at = step;
+            self.arrive();
+            self.select(view, &index);
+            return;
+        }
+        self.open_aside(run, target.node, Slice::all());
+        self.at = here;
+        let index = self.view().and_then(|v| v.index_of(target));
+        if let Some(index) = index {
+            self.select(0, &index);
+        }
+    }
+
+    /// Where the walkthrough shows a cell; parameters are the same in every run.
+    fn find(&self, run: usize, target: Cell) -> Option<Place> {
+        if let Some(place) = self.steps.locate(run, target, self.at) {
+            return Some(place);
+        }
+        let node = self.session.runs[run].program.node(target.node);
+        if !matches!(node.op, Op::Leaf(Leaf::Parameter)) {
+            return None;
+        }
+        (0..self.session.runs.len())
+            .filter(|r| *r != run)
+            .find_map(|other| {
+                let same = self.session.runs[other].program.find(&node.path)?;
+                self.steps.locate(
+                    other,
+                    Cell {
+                        node: same,
+                        flat: target.flat,
+                    },
+                    self.at,
+                )
+            })
+    }
+
+    /// The view and index that show `cell` in the current step.
+    pub fn here(&self, run: usize, cell: Cell) -> Option<(usize, Vec<usize>)> {
+        self.step()?.view_of(run, cell)
+    }
+
+    /// The run, node and slice of the view.
+    pub fn looked_at(&self) -> Option<&View> {
+        self.view()
+    }
+}
+
+/// The number that weighs most in a cell: the winner of a maximum, the largest product (its left factor), else the
+/// first operand. Looks through inline nodes.
+fn heaviest(trace: &AnyTrace, cell: Cell) -> Option<Cell> {
+    let explainer = Explainer::new(trace);
+    let mut at = cell;
+    for _ in 0..64 {
+        let value = |c: &Cell| explainer.value(*c);
+        let next = match explainer.arithmetic(at) {
+            Arithmetic::Given => return None,
+            Arithmetic::Dot(a, b) => {
+                let weight = |i: &usize| (value(&a.cell(*i)) * value(&b.cell(*i))).abs();
+                let best =
+                    (0..a.len).max_by(|i, j| weight(i).total_cmp(&weight(j)).then(j.cmp(i)))?;
+                a.cell(best)
+            }
+            Arithmetic::ArgMax(l) => l.cell(value(&at) as usize),
+            Arithmetic::Fold(_, l) | Arithmetic::Running(l) | Arithmetic::ArgSort(l, _) => (0..l
+                .len)
+                .map(|i| l.cell(i))
+                .max_by(|x, y| value(x).abs().total_cmp(&value(y).abs()))?,
+            Arithmetic::Scatter(base, terms) => terms
+                .into_iter()
+                .max_by(|x, y| value(x).abs().total_cmp(&value(y).abs()))
+                .unwrap_or(base),
+            Arithmetic::Sample(l, _) => l.cell((value(&at) as usize).min(l.len.saturating_sub(1))),
+            other => *other.operands().first()?,
+        };
+        if !trace.program().node(next.node).inline {
+            return Some(next);
+        }
+        at = next;
+    }
+    None
+}

@@ -1,0 +1,324 @@
+//! What the screen shows of a step, as plain data: a tree of steps, and tables of operands and results.
+
+use std::collections::HashSet;
+
+use super::Debugger;
+use crate::explain::Explainer;
+use crate::program::{Leaf, NodeId, Op, Program};
+use crate::tensor::{Axis, Shape};
+use crate::trace::derive::Cell;
+use crate::walkthrough::{Role, View};
+
+/// Two axes of a tensor, the others fixed: what a table shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plane {
+    /// Position of cell (0, 0) in the whole tensor.
+    pub start: usize,
+    /// Rows.
+    pub rows: usize,
+    /// Columns.
+    pub cols: usize,
+    /// Distance of rows.
+    pub row_stride: usize,
+    /// Distance of columns.
+    pub col_stride: usize,
+    /// Axis of the rows in the whole tensor, where there is one, and the first row's place on it.
+    pub row_axis: Option<(usize, usize)>,
+    /// Axis of the columns.
+    pub col_axis: Option<(usize, usize)>,
+    /// The fixed axes that are longer than 1: name, place, length.
+    pub fixed: Vec<(Axis, usize, usize)>,
+    /// Place on the batch axis.
+    pub batch: usize,
+}
+
+impl Plane {
+    fn new(shape: &Shape, kept: &[usize], base: &[usize], lens: &[usize]) -> Self {
+        let strides = shape.strides();
+        let start = base.iter().zip(strides).map(|(i, s)| i * s).sum();
+        let col = kept.last().copied();
+        let row = kept.len().checked_sub(2).map(|i| kept[i]);
+        let len = |axis: Option<usize>| axis.map_or(1, |a| lens[a]);
+        let fixed = (0..shape.rank())
+            .filter(|d| Some(*d) != row && Some(*d) != col && shape.dims()[*d] > 1)
+            .map(|d| (shape.axes()[d], base[d], shape.dims()[d]))
+            .collect();
+        let batch = shape.axes().iter().position(|a| *a == Axis::Batch);
+        Self {
+            start,
+            rows: len(row),
+            cols: len(col),
+            row_stride: row.map_or(0, |a| strides[a]),
+            col_stride: col.map_or(0, |a| strides[a]),
+            row_axis: row.map(|a| (a, base[a])),
+            col_axis: col.map(|a| (a, base[a])),
+            fixed,
+            batch: batch.map_or(0, |a| base[a]),
+        }
+    }
+
+    /// The last two axes of a view, the others where the cursor is.
+    pub fn of_view(view: &View, index: &[usize]) -> Self {
+        let shape = view.cells.of;
+        let kept: Vec<usize> = (0..shape.rank()).filter(|d| view.cells.kept[*d]).collect();
+        let plane = &kept[kept.len().saturating_sub(2)..];
+        let mut base: Vec<usize> = view.cells.ranges.iter().map(|r| r.start).collect();
+        for (d, at) in kept.iter().zip(index) {
+            if !plane.contains(d) {
+                base[*d] += at;
+            }
+        }
+        let lens: Vec<usize> = view.cells.ranges.iter().map(std::ops::Range::len).collect();
+        Self::new(&shape, plane, &base, &lens)
+    }
+
+    /// The last two axes of a tensor, the others where `flat` is.
+    pub fn around(shape: &Shape, flat: usize) -> Self {
+        let at = shape.unflat(flat);
+        let rank = shape.rank();
+        let plane: Vec<usize> = (rank.saturating_sub(2)..rank).collect();
+        let base: Vec<usize> = (0..rank)
+            .map(|d| if plane.contains(&d) { 0 } else { at[d] })
+            .collect();
+        Self::new(shape, &plane, &base, shape.dims())
+    }
+
+    /// Position in the whole tensor of a cell.
+    pub fn flat(&self, row: usize, col: usize) -> usize {
+        self.start + row * self.row_stride + col * self.col_stride
+    }
+
+    /// Row and column of a position in the whole tensor.
+    pub fn find(&self, flat: usize) -> Option<(usize, usize)> {
+        let rest = flat.checked_sub(self.start)?;
+        let row = rest.checked_div(self.row_stride).unwrap_or(0);
+        let col = (rest - row * self.row_stride)
+            .checked_div(self.col_stride)
+            .unwrap_or(0);
+        (row < self.rows && col < self.cols && self.flat(row, col) == flat).then_some((row, col))
+    }
+
+    /// All cells, row after row.
+    pub fn cells(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.rows).flat_map(move |r| (0..self.cols).map(move |c| self.flat(r, c)))
+    }
+
+    /// Cells of the cursor's row.
+    pub fn row_of(&self, index: &[usize]) -> impl Iterator<Item = usize> + '_ {
+        let row = index
+            .len()
+            .checked_sub(2)
+            .map_or(0, |d| index[d])
+            .min(self.rows.saturating_sub(1));
+        (0..self.cols).map(move |c| self.flat(row, c))
+    }
+}
+
+/// A table of the stage.
+#[derive(Clone, Debug)]
+pub struct TableModel {
+    /// Symbol.
+    pub symbol: String,
+    /// Run.
+    pub run: usize,
+    /// Node.
+    pub node: NodeId,
+    /// What of it.
+    pub plane: Plane,
+    /// Position of the view in the step; `None` for an operand.
+    pub view: Option<usize>,
+    /// Row and column of the cursor, in the table it is in.
+    pub cursor: Option<(usize, usize)>,
+    /// Cells that the cursor cell reads.
+    pub lit: HashSet<(usize, usize)>,
+    /// Probabilities and the like: not around zero.
+    pub sequential: bool,
+    /// Scores with a mask.
+    pub masked: bool,
+    /// Whether it is a result of the step.
+    pub result: bool,
+}
+
+/// What the stage shows.
+#[derive(Clone, Debug, Default)]
+pub struct StageModel {
+    /// Tables, operands first.
+    pub tables: Vec<TableModel>,
+}
+
+/// A row of the step list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TreeRow {
+    /// A phase: position of its first step, number of steps, whether folded.
+    Phase {
+        /// Position of its first step.
+        first: usize,
+        /// Position of its last step.
+        last: usize,
+        /// Whether its steps are hidden.
+        folded: bool,
+    },
+    /// A step, by position.
+    Step(usize),
+    /// A sub-step of the current step: depth and position in its level.
+    Inner {
+        /// Level, from 1.
+        depth: usize,
+        /// Position.
+        at: usize,
+    },
+}
+
+impl Debugger {
+    /// The rows of the step list, with the row of the current step.
+    pub fn tree(&self) -> (Vec<TreeRow>, usize) {
+        let list = self.steps.list();
+        let mut rows = Vec::new();
+        let mut current = 0;
+        let mut i = 0;
+        while i < list.len() {
+            let last = (i..list.len())
+                .take_while(|j| list[*j].phase == list[i].phase)
+                .last()
+                .unwrap_or(i);
+            let folded = self.folded.contains(&i);
+            if (i..=last).contains(&self.at) {
+                current = rows.len();
+            }
+            rows.push(TreeRow::Phase {
+                first: i,
+                last,
+                folded,
+            });
+            if !folded {
+                for step in i..=last {
+                    if step == self.at {
+                        current = rows.len();
+                    }
+                    rows.push(TreeRow::Step(step));
+                    if step == self.at {
+                        for (depth, level) in self.inner.iter().enumerate() {
+                            for at in 0..level.steps.len() {
+                                if depth + 1 == self.inner.len() && at == level.at {
+                                    current = rows.len();
+                                }
+                                rows.push(TreeRow::Inner {
+                                    depth: depth + 1,
+                                    at,
+                                });
+                            }
+                        }
+                    }
+                }
+            }
+            i = last + 1;
+        }
+        (rows, current)
+    }
+
+    /// The step that a row of sub-steps stands for.
+    pub fn inner_step(&self, depth: usize, at: usize) -> Option<&crate::walkthrough::Step> {
+        self.inner.get(depth.checked_sub(1)?)?.steps.get(at)
+    }
+
+    /// Tables of the current step: what the cursor cell reads, then the step's own tensors.
+    pub fn stage(&self) -> StageModel {
+        let Some(step) = self.step() else {
+            return StageModel::default();
+        };
+        let mut tables: Vec<TableModel> = Vec::new();
+        let read: Vec<Cell> = self
+            .cell()
+            .and_then(|(run, cell)| Some(Explainer::new(&*self.trace(run)?).reads(cell)))
+            .unwrap_or_default();
+        let own: Vec<TableModel> = step
+            .views
+            .iter()
+            .enumerate()
+            .map(|(i, v)| {
+                let index = if i == self.view {
+                    self.index.as_slice()
+                } else {
+                    &[]
+                };
+                let plane = Plane::of_view(v, index);
+                let mut table = self.table(v.run, v.node, v.symbol.clone(), plane);
+                table.view = Some(i);
+                table.result = v.role == Role::Result;
+                if i == self.view {
+                    table.cursor = self.cell().and_then(|(_, c)| table.plane.find(c.flat));
+                }
+                table
+            })
+            .collect();
+        if let Some(view) = self.view() {
+            for c in &read {
+                let shown = own.iter().chain(&tables).any(|t| {
+                    t.run == view.run && t.node == c.node && t.plane.find(c.flat).is_some()
+                });
+                if shown {
+                    continue;
+                }
+                let program = &self.session.runs[view.run].program;
+                let slice = view.slice.clone();
+                let symbol = self
+                    .session
+                    .cell_name(&self.steps, view.run, *c, self.at)
+                    .and_then(|n| n.split('[').next().map(str::to_owned))
+                    .unwrap_or_else(|| {
+                        self.session
+                            .tensor_name(&self.steps, view.run, c.node, &slice, self.at)
+                    });
+                let plane = Plane::around(&program.node(c.node).shape, c.flat);
+                tables.push(self.table(view.run, c.node, symbol, plane));
+            }
+        }
+        tables.extend(own);
+        if let Some(run) = self.view().map(|v| v.run) {
+            for table in tables.iter_mut().filter(|t| t.run == run) {
+                table.lit = read
+                    .iter()
+                    .filter(|c| c.node == table.node)
+                    .filter_map(|c| table.plane.find(c.flat))
+                    .collect();
+            }
+        }
+        StageModel { tables }
+    }
+
+    fn table(&self, run: usize, node: NodeId, symbol: String, plane: Plane) -> TableModel {
+        let program = &self.session.runs[run].program;
+        let path = &program.node(node).path;
+        TableModel {
+            symbol,
+            run,
+            node,
+            plane,
+            view: None,
+            cursor: None,
+            lit: HashSet::new(),
+            sequential: is_sequential(program, node),
+            masked: path.ends_with("masked_scores") || path.ends_with("mask_bias"),
+            result: false,
+        }
+    }
+}
+
+/// Whether a tensor's values are read from 0 up: probabilities, exp, variances, masks.
+fn is_sequential(program: &Program, node: NodeId) -> bool {
+    let n = program.node(node);
+    let last = n.path.rsplit('.').next().unwrap_or("");
+    !n.path.starts_with("grad.")
+        && matches!(
+            last,
+            "weights"
+                | "probs"
+                | "exp"
+                | "sum"
+                | "var"
+                | "mean_square"
+                | "predicted_probs"
+                | "target_probs"
+        )
+        && !matches!(n.op, Op::Leaf(Leaf::Parameter))
+}

@@ -1,0 +1,350 @@
+//! Going from step to step and from cell to cell.
+
+use std::sync::Arc;
+
+use super::{Debugger, Level, Spot};
+use crate::app::args::{Place, StepTarget};
+use crate::tensor::Slice;
+use crate::walkthrough::{Role, Step, View, Words, expand, title_of};
+
+impl Debugger {
+    /// Puts the cursor where a step is read first: its last result, at the first cell.
+    pub(super) fn arrive(&mut self) {
+        self.term = None;
+        let Some(step) = self.step() else { return };
+        let view = step
+            .views
+            .iter()
+            .rposition(|v| v.role == Role::Result)
+            .unwrap_or(0);
+        let rank = step.views.get(view).map_or(0, |v| v.shape().rank());
+        self.view = view;
+        self.index = vec![0; rank];
+    }
+
+    fn arrive_at(&mut self, at: usize) {
+        self.aside = None;
+        self.inner.clear();
+        self.at = at.min(self.steps.list().len().saturating_sub(1));
+        self.arrive();
+    }
+
+    /// So many steps on, at the level one is at. Past the end of a level one is out of it.
+    pub fn go_by(&mut self, by: i64) -> bool {
+        if self.aside.take().is_some() {
+            self.arrive();
+            return true;
+        }
+        let moved = |at: usize, len: usize| {
+            let to = (at as i64).saturating_add(by);
+            usize::try_from(to).ok().filter(|t| *t < len)
+        };
+        if let Some(level) = self.inner.last_mut() {
+            match moved(level.at, level.steps.len()) {
+                Some(to) => level.at = to,
+                None => {
+                    self.inner.pop();
+                    return self.go_by(by.signum());
+                }
+            }
+            self.arrive();
+            return true;
+        }
+        match moved(self.at, self.steps.list().len()) {
+            Some(to) => {
+                self.arrive_at(to);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Into the sub-steps of the step; false where it is a primitive.
+    pub fn step_in(&mut self) -> bool {
+        let Some(step) = self.step() else {
+            return false;
+        };
+        let inner = expand(&self.session.runs[step.run].program, step);
+        if inner.is_empty() {
+            return false;
+        }
+        self.jumps.leave(self.spot());
+        self.aside = None;
+        self.inner.push(Level {
+            steps: inner,
+            at: 0,
+        });
+        self.arrive();
+        true
+    }
+
+    /// Out of the sub-steps; false where one is in none.
+    pub fn step_out(&mut self) -> bool {
+        if self.aside.take().is_none() && self.inner.pop().is_none() {
+            return false;
+        }
+        self.arrive();
+        true
+    }
+
+    /// To the first step of the next (or previous) phase whose name differs in `part`.
+    fn to_next(&mut self, forward: bool, part: impl Fn(&Step) -> String) -> bool {
+        let list = self.steps.list();
+        let Some(here) = list.get(self.at).map(&part) else {
+            return false;
+        };
+        let to = if forward {
+            (self.at + 1..list.len()).find(|&i| part(&list[i]) != here)
+        } else {
+            // The beginning of this part, or of the one before where one is there.
+            let start = (0..=self.at)
+                .rev()
+                .take_while(|&i| part(&list[i]) == here)
+                .last()
+                .unwrap_or(0);
+            if start < self.at || self.depth() > 0 {
+                Some(start)
+            } else {
+                start.checked_sub(1).map(|before| {
+                    let name = part(&list[before]);
+                    (0..=before)
+                        .rev()
+                        .take_while(|&i| part(&list[i]) == name)
+                        .last()
+                        .unwrap_or(0)
+                })
+            }
+        };
+        match to {
+            Some(to) => {
+                self.arrive_at(to);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// To the next (or previous) phase.
+    pub fn to_phase(&mut self, forward: bool) -> bool {
+        self.to_next(forward, |s| s.phase.clone())
+    }
+
+    /// To the next (or previous) layer: `decoder.2 cross-attention` is of layer `decoder.2`.
+    pub fn to_layer(&mut self, forward: bool) -> bool {
+        self.to_next(forward, |s| {
+            s.phase.split(' ').next().unwrap_or("").to_owned()
+        })
+    }
+
+    /// To the first or the last step.
+    pub fn to_end(&mut self, last: bool) {
+        self.leave();
+        self.arrive_at(if last { usize::MAX } else { 0 });
+    }
+
+    /// Notes the place for Backspace.
+    pub fn leave(&mut self) {
+        let here = self.spot();
+        self.jumps.leave(here);
+    }
+
+    /// To a step by number, or some steps on.
+    pub fn to_step(&mut self, target: &StepTarget) -> bool {
+        match target {
+            StepTarget::Relative(by) => self.go_by(i64::from(*by)),
+            StepTarget::Number(path) => {
+                let Some(at) = path.first().and_then(|n| self.steps.position(*n)) else {
+                    return false;
+                };
+                let here = self.spot();
+                self.arrive_at(at);
+                for part in &path[1..] {
+                    let into = self.step_in();
+                    let Some(level) = self.inner.last_mut().filter(|_| into) else {
+                        self.restore(&here);
+                        return false;
+                    };
+                    let Some(to) = (*part as usize)
+                        .checked_sub(1)
+                        .filter(|t| *t < level.steps.len())
+                    else {
+                        self.restore(&here);
+                        return false;
+                    };
+                    level.at = to;
+                    self.arrive();
+                }
+                self.jumps.leave(here);
+                true
+            }
+        }
+    }
+
+    /// To a tensor by symbol, path, section or part of a title, and a cell of it.
+    pub fn to_place(&mut self, place: &Place) -> bool {
+        let list = self.steps.list();
+        // The nearest step at or before here wins: symbols such as Q1 come again in every layer.
+        let order = (0..=self.at.min(list.len().saturating_sub(1)))
+            .rev()
+            .chain(self.at + 1..list.len());
+        let program = |v: &View| &self.session.runs[v.run].program;
+        let named =
+            |v: &View| v.symbol == place.name || *program(v).node(v.node).path == *place.name;
+        let hit = order
+            .clone()
+            .find_map(|i| list[i].views.iter().position(named).map(|v| (i, v)));
+        if let Some((step, view)) = hit {
+            self.leave();
+            self.arrive_at(step);
+            self.select(view, &place.index);
+            return true;
+        }
+        let lower = place.name.to_lowercase();
+        let titled = |s: &Step| {
+            s.section == place.name
+                || [crate::text::Lang::En, crate::text::Lang::Zh]
+                    .iter()
+                    .any(|l| s.title.render(*l).to_lowercase().contains(&lower))
+        };
+        if let Some(step) = order.clone().find(|i| titled(&list[*i])) {
+            self.leave();
+            self.arrive_at(step);
+            return true;
+        }
+        let run = self.step().map_or(0, |s| s.run);
+        match self.session.runs[run].program.find(&place.name) {
+            Some(node) => {
+                self.leave();
+                self.open_aside(run, node, Slice::all());
+                self.select(0, &place.index);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Shows a tensor that no numbered step shows.
+    pub(super) fn open_aside(&mut self, run: usize, node: crate::program::NodeId, slice: Slice) {
+        let program = &self.session.runs[run].program;
+        let path = &program.node(node).path;
+        let mut parts: Vec<&str> = path.rsplit('.').take(2).collect();
+        parts.reverse();
+        let Ok(mut view) = View::new(program, run, node, parts.join("."), slice) else {
+            return;
+        };
+        view.role = Role::Result;
+        let (section, phase) = self
+            .steps
+            .list()
+            .get(self.at)
+            .map_or_else(Default::default, |s| (s.section.clone(), s.phase.clone()));
+        self.aside = Some(Step {
+            number: self.step().map_or_else(Vec::new, |s| s.number.clone()),
+            section,
+            phase,
+            run,
+            title: title_of(program, node, &Slice::all()),
+            note: Words::Empty,
+            formula: String::new(),
+            views: vec![view],
+        });
+        self.arrive();
+    }
+
+    /// Puts the cursor on cell `index` of view `view`.
+    pub fn select(&mut self, view: usize, index: &[usize]) {
+        let Some(step) = self.step() else { return };
+        let view = view.min(step.views.len().saturating_sub(1));
+        let Some(shape) = step.views.get(view).map(View::shape) else {
+            return;
+        };
+        self.index = (0..shape.rank())
+            .map(|d| {
+                index
+                    .get(d)
+                    .copied()
+                    .unwrap_or(0)
+                    .min(shape.dims()[d].saturating_sub(1))
+            })
+            .collect();
+        self.view = view;
+        self.term = None;
+    }
+
+    /// To the next (or previous) table of the step.
+    pub fn to_table(&mut self, forward: bool) {
+        let Some(n) = self.step().map(|s| s.views.len()).filter(|n| *n > 0) else {
+            return;
+        };
+        let view = if forward {
+            (self.view + 1) % n
+        } else {
+            (self.view + n - 1) % n
+        };
+        let index = self.index.clone();
+        self.select(view, &index);
+    }
+
+    /// Moves the cursor along an axis counted from the last (0: columns, 1: rows).
+    pub fn move_cursor(&mut self, from_last: usize, by: i64) {
+        let Some(shape) = self.view().map(View::shape) else {
+            return;
+        };
+        let Some(axis) = self.index.len().checked_sub(from_last + 1) else {
+            return;
+        };
+        let last = shape.dims()[axis].saturating_sub(1) as i64;
+        let to = (self.index[axis] as i64).saturating_add(by).clamp(0, last);
+        self.index[axis] = to as usize;
+        self.term = None;
+    }
+
+    /// Turns the leading axis (head, batch) of the view.
+    pub fn turn_axis(&mut self, by: i64) {
+        let rank = self.index.len();
+        for from_last in 2..rank {
+            let axis = rank - 1 - from_last;
+            let n = self.view().map_or(1, |v| v.shape().dims()[axis]) as i64;
+            if n > 1 {
+                self.index[axis] = (self.index[axis] as i64 + by).rem_euclid(n) as usize;
+                self.term = None;
+                return;
+            }
+        }
+        // The axis may be sliced away: the same place in the sibling view of another head.
+        self.to_table(by > 0);
+    }
+
+    /// Returns to a place.
+    pub fn restore(&mut self, spot: &Spot) {
+        if spot.run != self.run {
+            self.choose_run(spot.run);
+        }
+        self.arrive_at(spot.at);
+        for &at in &spot.inner {
+            let Some(step) = self.step() else { break };
+            let steps = expand(&self.session.runs[step.run].program, step);
+            if at >= steps.len() {
+                break;
+            }
+            self.inner.push(Level { steps, at });
+        }
+        if let Some(node) = spot.aside {
+            let run = self.step().map_or(0, |s| s.run);
+            self.open_aside(run, crate::program::NodeId(node), Slice::all());
+        }
+        self.arrive();
+        self.select(spot.view, &spot.index);
+    }
+
+    /// Lists the steps of another run, or of the whole walkthrough.
+    pub fn choose_run(&mut self, run: Option<usize>) {
+        self.run = run;
+        self.steps = run.map_or_else(
+            || Arc::clone(&self.session.steps),
+            |r| self.session.steps_of(r),
+        );
+        self.folded.clear();
+        self.arrive_at(0);
+    }
+}

@@ -1,0 +1,170 @@
+//! Search over titles, symbols and paths, and over values: `/=0.5261`, `/=1..2`.
+
+use super::Debugger;
+use crate::text::{Lang, NumberFormat};
+use crate::walkthrough::Step;
+
+/// What is looked for.
+#[derive(Clone, Debug, PartialEq)]
+enum Wanted {
+    /// Part of a title, symbol, path or section, lower case.
+    Text(String),
+    /// A number as it is printed.
+    Printed(String),
+    /// A number in a range.
+    Range(f64, f64),
+}
+
+impl Wanted {
+    fn parse(text: &str) -> Self {
+        let Some(number) = text.trim().strip_prefix('=') else {
+            return Wanted::Text(text.trim().to_lowercase());
+        };
+        let number = number.trim();
+        if let Some((from, to)) = number.split_once("..") {
+            let bound = |t: &str, open: f64| {
+                if t.trim().is_empty() {
+                    Some(open)
+                } else {
+                    t.trim().parse().ok()
+                }
+            };
+            if let (Some(a), Some(b)) = (bound(from, f64::NEG_INFINITY), bound(to, f64::INFINITY)) {
+                return Wanted::Range(a, b);
+            }
+        }
+        Wanted::Printed(number.to_owned())
+    }
+}
+
+impl Debugger {
+    /// To the next (or previous) hit of `text`; false where there is none. Value searches put the cursor on the cell.
+    pub fn search(&mut self, text: &str, forward: bool, number: NumberFormat) -> bool {
+        let wanted = Wanted::parse(text);
+        let n = self.steps.list().len();
+        if n == 0 {
+            return false;
+        }
+        if !matches!(wanted, Wanted::Text(_)) {
+            if let Some((view, index)) = self.value_in(self.at, &wanted, forward, true, number) {
+                self.select(view, &index);
+                return true;
+            }
+        }
+        for by in 1..=n {
+            let at = if forward {
+                (self.at + by) % n
+            } else {
+                (self.at + n - by) % n
+            };
+            let steps = std::sync::Arc::clone(&self.steps);
+            let step = &steps.list()[at];
+            if let Wanted::Text(t) = &wanted {
+                let Some(view) = self.text_in(step, t) else {
+                    continue;
+                };
+                self.leave();
+                self.go_to(at);
+                if let Some(view) = view {
+                    self.select(view, &[]);
+                }
+                return true;
+            }
+            if let Some((view, index)) = self.value_in(at, &wanted, forward, false, number) {
+                self.leave();
+                self.go_to(at);
+                self.select(view, &index);
+                return true;
+            }
+        }
+        false
+    }
+
+    fn go_to(&mut self, at: usize) {
+        let number = self.steps.list()[at].number.clone();
+        let trail = self.jumps.clone();
+        self.to_step(&crate::app::args::StepTarget::Number(number));
+        // The search noted the place already.
+        self.jumps = trail;
+    }
+
+    /// Whether a step has the text, and in which view.
+    fn text_in(&self, step: &Step, wanted: &str) -> Option<Option<usize>> {
+        let view = step.views.iter().position(|v| {
+            v.symbol.to_lowercase().contains(wanted)
+                || self.session.runs[v.run]
+                    .program
+                    .node(v.node)
+                    .path
+                    .to_lowercase()
+                    .contains(wanted)
+        });
+        let titled = step.section == wanted
+            || step.phase.to_lowercase().contains(wanted)
+            || [Lang::En, Lang::Zh]
+                .iter()
+                .any(|l| step.title.render(*l).to_lowercase().contains(wanted));
+        if view.is_some() || titled {
+            Some(view)
+        } else {
+            None
+        }
+    }
+
+    /// A cell of a step that has the value; where one is in the step, the one after (or before) the cursor.
+    fn value_in(
+        &self,
+        at: usize,
+        wanted: &Wanted,
+        forward: bool,
+        after_cursor: bool,
+        number: NumberFormat,
+    ) -> Option<(usize, Vec<usize>)> {
+        let step = &self.steps.list()[at];
+        let mut hits: Vec<(usize, usize)> = Vec::new();
+        for (v, view) in step.views.iter().enumerate() {
+            let Some(value) = self.trace(view.run).and_then(|t| t.get(view.node)) else {
+                continue;
+            };
+            for (i, flat) in view
+                .cells
+                .flats()
+                .take(super::facts::MOST_SCANNED)
+                .enumerate()
+            {
+                let x = value.get(flat);
+                let fits = match wanted {
+                    Wanted::Printed(text) => number.format(x) == *text,
+                    Wanted::Range(a, b) => *a <= x && x <= *b,
+                    Wanted::Text(_) => false,
+                };
+                if fits {
+                    hits.push((v, i));
+                }
+            }
+        }
+        let here = after_cursor.then(|| {
+            let shape = step
+                .views
+                .get(self.view)
+                .map(crate::walkthrough::View::shape)
+                .unwrap_or_default();
+            (
+                self.view,
+                if shape.rank() == self.index.len() {
+                    shape.flat(&self.index)
+                } else {
+                    0
+                },
+            )
+        });
+        let hit = match (here, forward) {
+            (Some(here), true) => hits.into_iter().find(|h| *h > here),
+            (Some(here), false) => hits.into_iter().rev().find(|h| *h < here),
+            (None, true) => hits.into_iter().next(),
+            (None, false) => hits.into_iter().next_back(),
+        }?;
+        let shape = step.views[hit.0].shape();
+        Some((hit.0, shape.unflat(hit.1)[..shape.rank()].to_vec()))
+    }
+}
