@@ -5,6 +5,8 @@
 //! [`Ui`](ui::Ui) is the part that knows nothing of traces.
 
 pub mod action;
+#[allow(clippy::module_inception)]
+pub mod app;
 pub mod args;
 pub mod command;
 pub mod config;

@@ -164,6 +164,14 @@ impl Debugger {
         }
     }
 
+    /// Whether a step is bookmarked.
+    pub fn is_marked(&self, at: usize) -> bool {
+        self.bookmarks
+            .all()
+            .iter()
+            .any(|s| s.run == self.run && s.at == at)
+    }
+
     /// The place one is at.
     pub fn spot(&self) -> Spot {
         Spot {

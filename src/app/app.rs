@@ -1,0 +1,207 @@
+//! The application: the interface and the debugger, and how input changes them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::action::Action;
+use super::args::ExportArgs;
+use super::command::Names;
+use super::debugger::{Debugger, Page};
+use super::effect::{Effect, Report};
+use super::input::Input;
+use super::messages::Level;
+use super::ui::{Settings, Ui};
+use crate::export::document::{self, document};
+use crate::export::select::Selection;
+use crate::export::{Format, Options, Writer};
+use crate::session::Session;
+use crate::text::{Msg, NumberFormat};
+
+/// The whole state.
+pub struct App {
+    /// Settings, focus, overlays, messages.
+    pub ui: Ui,
+    /// The session and where one is in it.
+    pub debugger: Debugger,
+    /// What the last frame showed, so that pages have its size.
+    pub page: Page,
+}
+
+impl Names for Debugger {
+    fn places(&self, prefix: &str, limit: usize) -> Vec<String> {
+        let lower = prefix.to_lowercase();
+        let mut out: Vec<String> = Vec::new();
+        let mut add = |name: &str| {
+            if out.len() < limit
+                && name.to_lowercase().starts_with(&lower)
+                && !out.iter().any(|o| o == name)
+            {
+                out.push(name.to_owned());
+            }
+        };
+        for step in self.steps.list() {
+            for view in &step.views {
+                add(&view.symbol);
+            }
+        }
+        let run = self.step().map_or(0, |s| s.run);
+        for (_, node) in self.session.runs[run].program.nodes() {
+            add(&node.path);
+        }
+        out
+    }
+}
+
+impl App {
+    /// Over a session, at the first step of the walkthrough or of run `run`.
+    pub fn new(session: Arc<Session>, run: Option<usize>, settings: Settings) -> Self {
+        let mut app = Self {
+            ui: Ui::new(settings),
+            debugger: Debugger::new(session, run),
+            page: Page::default(),
+        };
+        app.settle();
+        app
+    }
+
+    /// Takes in one event; says what is to be done outside.
+    pub fn input(&mut self, input: &Input) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        if *input == Input::Tick {
+            if self.ui.play.on && !self.debugger.go_by(1) {
+                self.ui.play.on = false;
+            }
+            self.settle();
+            return effects;
+        }
+        if let Some(action) = self.ui.input(input, &self.debugger) {
+            self.act(action, &mut effects);
+        }
+        effects
+    }
+
+    /// Does an action.
+    pub fn act(&mut self, action: Action, effects: &mut Vec<Effect>) {
+        if let Some(rest) = self.ui.update(action, &self.debugger, effects) {
+            match rest {
+                Action::Export(args) => self.export(&args, effects),
+                rest => self
+                    .debugger
+                    .update(&rest, &mut self.ui, self.page, effects),
+            }
+        }
+        self.settle();
+    }
+
+    /// Takes in what became of an effect.
+    pub fn report(&mut self, report: Report) {
+        self.ui.report(report);
+    }
+
+    /// Time to the next tick; `None` where nothing moves by itself.
+    pub fn interval(&self) -> Option<Duration> {
+        self.ui.play.interval()
+    }
+
+    /// Brings what depends on settings and place up to date.
+    fn settle(&mut self) {
+        let digits = match self.ui.settings.digits {
+            NumberFormat::Decimals(d) | NumberFormat::Scientific(d) => d,
+            NumberFormat::Shortest | NumberFormat::Bits => 4,
+        };
+        self.debugger.round = self.ui.settings.rounding.then_some(digits);
+        let label = self
+            .debugger
+            .step()
+            .map(crate::walkthrough::Step::label)
+            .unwrap_or_default();
+        self.ui.step_label.clone_from(&label);
+        self.ui.export_stem = format!(
+            "{}-{label}",
+            file_stem(&self.debugger.session.scenario.name)
+        );
+    }
+
+    fn export(&mut self, args: &ExportArgs, effects: &mut Vec<Effect>) {
+        match self.exported(args) {
+            Ok(effect) => effects.push(effect),
+            Err(msg) => self.ui.say(Level::Error, msg),
+        }
+    }
+
+    fn exported(&self, args: &ExportArgs) -> Result<Effect, Msg> {
+        let d = &self.debugger;
+        let format = args
+            .format
+            .as_deref()
+            .map_or(Ok(Format::Text), Format::parse)?;
+        let label = d
+            .step()
+            .map(crate::walkthrough::Step::label)
+            .unwrap_or_default();
+        let selection = Selection::parse(args.range.as_deref().unwrap_or(&label))?;
+        let path = args
+            .path
+            .clone()
+            .unwrap_or_else(|| format!("{}.{}", self.ui.export_stem, format.extension()));
+        let settings = &self.ui.settings;
+        let options = Options {
+            lang: settings.lang,
+            number: settings.digits,
+            array: selection.is_several(),
+            ..Options::default()
+        };
+        let making = document::Settings {
+            lang: settings.lang,
+            number: settings.digits,
+            round: d.round,
+            derivations: 20_000,
+            terms: usize::MAX,
+        };
+        let failed = |e: &dyn std::fmt::Display| Msg::new("tui.said.not_exported").arg("why", e);
+        let mut bytes = Vec::new();
+        let mut writer = Writer::begin(format, &options, &mut bytes).map_err(|e| failed(&e))?;
+        let mut any = false;
+        for (at, step) in d.steps.list().iter().enumerate() {
+            let step = match &selection {
+                Selection::One(path) if path.len() > 1 && path[0] == step.number[0] => {
+                    d.session.step_at(&d.steps, path)
+                }
+                s if s.holds(step.number[0]) => Some(step.clone()),
+                _ => None,
+            };
+            let Some(step) = step else { continue };
+            let doc = document(&d.session, &d.steps, at, &step, &making).map_err(|e| failed(&e))?;
+            writer.step(&doc).map_err(|e| failed(&e))?;
+            any = true;
+        }
+        writer.end().map_err(|e| failed(&e))?;
+        if !any {
+            return Err(Msg::new("tui.said.no_step"));
+        }
+        Ok(Effect::Write {
+            path: path.into(),
+            bytes: Arc::new(bytes),
+            overwrite: false,
+        })
+    }
+}
+
+/// A scenario's name as part of a file's.
+fn file_stem(name: &str) -> String {
+    let safe: String = name
+        .chars()
+        .map(|c| {
+            if c.is_alphanumeric() || c == '_' || c == '-' {
+                c
+            } else {
+                '_'
+            }
+        })
+        .collect();
+    if safe.is_empty() {
+        "scenario".to_owned()
+    } else {
+        safe
+    }
+}

@@ -1,0 +1,478 @@
+//! Lists: probabilities, costs, one token through all steps, the log.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use crate::app::app::App;
+use crate::app::debugger::{Debugger, Plane};
+use crate::program::{NodeId, cost};
+use crate::tensor::Axis;
+use crate::text::{Align, Msg, tr};
+use crate::tui::draw::{Look, follow, put};
+use crate::tui::widgets::bars::{Bar, Bars, top};
+
+fn nothing(area: Rect, buf: &mut Buffer, key: &str, look: &Look) {
+    put(
+        buf,
+        area,
+        (area.x, area.y),
+        tr(look.lang, key),
+        area.width,
+        look.theme.dim,
+        look,
+    );
+}
+
+/// The probabilities of one row as bars: of the softmax one is at, else of the output.
+pub(super) fn probs(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
+    let d = &app.debugger;
+    let Some((run, node, row)) = probs_row(d) else {
+        return nothing(area, buf, "tui.no_probs", look);
+    };
+    let program = &d.session.runs[run].program;
+    let Some(value) = d.trace(run).and_then(|t| t.get(node)) else {
+        return;
+    };
+    let shape = program.node(node).shape;
+    let width = shape.dims().last().copied().unwrap_or(1);
+    let values: Vec<f64> = (0..width).map(|c| value.get(row * width + c)).collect();
+    let labels = d.session.axis_labels(run, node, shape.rank() - 1, 0);
+    let best = top(&values, usize::from(area.height.max(1)) * 4);
+    let order: Vec<usize> = if width <= usize::from(area.height) * 4 && width <= best.len() {
+        (0..width).collect()
+    } else {
+        best
+    };
+    let max = values.iter().copied().fold(0.0, f64::max);
+    let bars: Vec<Bar> = order
+        .iter()
+        .map(|&c| Bar {
+            label: labels.get(c).unwrap_or_else(|| c.to_string()),
+            value: values[c],
+            marked: values[c] == max,
+        })
+        .collect();
+    let title = Msg::new("tui.probs_title")
+        .arg("path", &program.node(node).path)
+        .arg("row", row)
+        .render(look.lang);
+    put(
+        buf,
+        area,
+        (area.x, area.y),
+        &title,
+        area.width,
+        look.theme.title,
+        look,
+    );
+    let body = Rect {
+        y: area.y + 1,
+        height: area.height.saturating_sub(1),
+        ..area
+    };
+    Bars {
+        bars: &bars,
+        full: 1.0,
+        digits: app.ui.settings.digits,
+        selected: None,
+        offset: 0,
+    }
+    .render(body, buf, look);
+}
+
+fn probs_row(d: &Debugger) -> Option<(usize, NodeId, usize)> {
+    let view = d.view()?;
+    let program = &d.session.runs[view.run].program;
+    let path = &program.node(view.node).path;
+    let row_of = |node: NodeId| {
+        let width = program
+            .node(node)
+            .shape
+            .dims()
+            .last()
+            .copied()
+            .unwrap_or(1)
+            .max(1);
+        match d.cell() {
+            Some((_, cell)) if cell.node == node => cell.flat / width,
+            // The last position is where the next word comes from.
+            _ => program.node(node).shape.len() / width - 1,
+        }
+    };
+    if path.ends_with(".weights") || path.ends_with("probs") && !path.contains("_probs") {
+        return Some((view.run, view.node, row_of(view.node)));
+    }
+    let call = path
+        .strip_prefix("gen.")
+        .and_then(|p| p.split('.').next())
+        .map(|n| format!("gen.{n}.output.probs"));
+    let node = call
+        .and_then(|p| program.find(&p))
+        .or_else(|| program.find("output.probs"))
+        .or_else(|| program.find("gen.0.output.probs"))?;
+    Some((view.run, node, row_of(node)))
+}
+
+/// Shapes and cost of every op of the run, from the one the cursor is at.
+pub(super) fn costs(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
+    let d = &app.debugger;
+    let Some(view) = d.view() else { return };
+    let program = &d.session.runs[view.run].program;
+    let Some(trace) = d.trace(view.run) else {
+        return;
+    };
+    let precision = d.session.precision;
+    let total: u64 = program
+        .nodes()
+        .map(|(id, _)| trace.nanos(id))
+        .sum::<u64>()
+        .max(1);
+    let header = [
+        tr(look.lang, "tui.cost.path"),
+        tr(look.lang, "tui.cost.op"),
+        tr(look.lang, "tui.cost.in"),
+        tr(look.lang, "tui.cost.out"),
+        "FLOPs",
+        tr(look.lang, "tui.cost.bytes"),
+        tr(look.lang, "tui.cost.time"),
+    ];
+    let fixed: [u16; 6] = [12, 24, 18, 10, 10, 7];
+    let path_width = area
+        .width
+        .saturating_sub(fixed.iter().sum::<u16>() + 6)
+        .max(16);
+    let mut row = |y: u16, cells: [String; 7], style| {
+        let mut x = area.x;
+        for (i, text) in cells.iter().enumerate() {
+            let width = if i == 0 { path_width } else { fixed[i - 1] };
+            let align = if i >= 4 { Align::Right } else { Align::Left };
+            let left = area.right().saturating_sub(x);
+            put(
+                buf,
+                area,
+                (x, y),
+                &look.fit(text, width, align),
+                left,
+                style,
+                look,
+            );
+            x = x.saturating_add(width + 1);
+        }
+    };
+    row(area.y, header.map(str::to_owned), look.theme.title);
+    let height = usize::from(area.height.saturating_sub(2));
+    let at = view.node.index();
+    let first = follow(
+        at.saturating_sub(height / 2),
+        at,
+        height.max(1),
+        program.len(),
+    );
+    for (i, (id, node)) in program.nodes().enumerate().skip(first).take(height) {
+        let c = cost(program, id, precision);
+        let read: Vec<String> = node
+            .inputs
+            .iter()
+            .map(|i| dims(program.node(*i).shape.dims()))
+            .collect();
+        let share = trace.nanos(id) as f64 / total as f64 * 100.0;
+        let style = if i == at {
+            look.theme.accent
+        } else {
+            look.theme.text
+        };
+        row(
+            area.y + 1 + (i - first) as u16,
+            [
+                node.path.to_string(),
+                node.op.name().to_owned(),
+                read.join(" "),
+                dims(node.shape.dims()),
+                quantity(c.flops),
+                quantity(c.read + c.written),
+                format!("{share:.1}%"),
+            ],
+            style,
+        );
+    }
+    let mut sum = crate::program::Cost::default();
+    for (id, _) in program.nodes() {
+        sum += cost(program, id, precision);
+    }
+    let text = Msg::new("tui.cost.total")
+        .arg("nodes", program.len())
+        .arg("flops", quantity(sum.flops))
+        .arg("bytes", quantity(sum.read + sum.written))
+        .arg("ms", format!("{:.2}", total as f64 / 1e6))
+        .render(look.lang);
+    if area.height > 1 {
+        put(
+            buf,
+            area,
+            (area.x, area.bottom() - 1),
+            &text,
+            area.width,
+            look.theme.dim,
+            look,
+        );
+    }
+}
+
+fn dims(d: &[usize]) -> String {
+    d.iter().map(usize::to_string).collect::<Vec<_>>().join("×")
+}
+
+/// 1.2k, 3.4M, 5.6G.
+fn quantity(n: u64) -> String {
+    let n = n as f64;
+    match n {
+        n if n >= 1e9 => format!("{:.1}G", n / 1e9),
+        n if n >= 1e6 => format!("{:.1}M", n / 1e6),
+        n if n >= 1e4 => format!("{:.1}k", n / 1e3),
+        n => format!("{n}"),
+    }
+}
+
+/// One row (token) followed through all steps.
+pub(super) fn token(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
+    let d = &app.debugger;
+    let Some(view) = d.view() else { return };
+    let row = d.index().len().checked_sub(2).map_or(0, |i| d.index()[i]);
+    let list = d.steps.list();
+    // Tensors of one row a token, in the order of the steps.
+    let lives: Vec<(usize, usize)> = list
+        .iter()
+        .enumerate()
+        .filter(|(_, s)| s.run == view.run)
+        .flat_map(|(i, s)| {
+            s.views
+                .iter()
+                .enumerate()
+                .map(move |(v, view)| (i, v, view))
+        })
+        .filter(|(_, _, v)| {
+            let shape = v.shape();
+            shape.rank() == 2
+                && matches!(shape.axes()[0], Axis::Token | Axis::Query)
+                && shape.dims()[0] > row
+        })
+        .map(|(i, v, _)| (i, v))
+        .collect();
+    if lives.is_empty() {
+        return nothing(area, buf, "tui.no_token", look);
+    }
+    let name = d
+        .session
+        .view_labels(view)
+        .0
+        .get(row)
+        .cloned()
+        .unwrap_or_else(|| row.to_string());
+    let title = Msg::new("tui.token_title")
+        .arg("row", row)
+        .arg("token", name)
+        .render(look.lang);
+    put(
+        buf,
+        area,
+        (area.x, area.y),
+        &title,
+        area.width,
+        look.theme.title,
+        look,
+    );
+    let height = usize::from(area.height.saturating_sub(1));
+    let at = lives
+        .iter()
+        .rposition(|(i, _)| *i <= d.position())
+        .unwrap_or(0);
+    let first = follow(
+        at.saturating_sub(height / 2),
+        at,
+        height.max(1),
+        lives.len(),
+    );
+    for (k, (i, v)) in lives.iter().enumerate().skip(first).take(height) {
+        let y = area.y + 1 + (k - first) as u16;
+        let (step, view) = (&list[*i], &list[*i].views[*v]);
+        let Some(value) = d.trace(view.run).and_then(|t| t.get(view.node)) else {
+            continue;
+        };
+        let plane = Plane::of_view(view, &[]);
+        let numbers: Vec<f64> = (0..plane.cols.min(64))
+            .map(|c| value.get(plane.flat(row, c)))
+            .collect();
+        let norm = (0..plane.cols)
+            .take(4096)
+            .map(|c| value.get(plane.flat(row, c)).powi(2))
+            .sum::<f64>()
+            .sqrt();
+        let digits = app.ui.settings.digits;
+        let style = if k == at {
+            look.theme.accent
+        } else {
+            look.theme.text
+        };
+        let head = format!("{:>4} {}", step.label(), view.symbol);
+        let used = put(
+            buf,
+            area,
+            (area.x, y),
+            &look.fit(&head, 18, Align::Left),
+            area.width,
+            style,
+            look,
+        );
+        let norm = look.fit(&format!("‖{}‖", digits.format(norm)), 12, Align::Right);
+        let used = used
+            + put(
+                buf,
+                area,
+                (area.x + used, y),
+                &norm,
+                area.width.saturating_sub(used),
+                look.theme.dim,
+                look,
+            );
+        let text: Vec<String> = numbers.iter().map(|x| digits.format(*x)).collect();
+        put(
+            buf,
+            area,
+            (area.x + used + 1, y),
+            &text.join("  "),
+            area.width.saturating_sub(used + 1),
+            style,
+            look,
+        );
+    }
+}
+
+/// What happened.
+pub(super) fn log(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
+    let all: Vec<_> = app.ui.messages.all().collect();
+    if all.is_empty() {
+        return nothing(area, buf, "tui.no_log", look);
+    }
+    let first = all.len().saturating_sub(usize::from(area.height));
+    for (y, message) in (area.y..).zip(&all[first..]) {
+        let line = Rect {
+            y,
+            height: 1,
+            ..area
+        };
+        crate::tui::widgets::status::message(line, buf, message, look);
+    }
+}
+
+/// Two columns: exact beside rounded as one goes, for the tensor looked at.
+pub(super) fn compare(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
+    let d = &app.debugger;
+    let Some(view) = d.view() else { return };
+    let digits = app.ui.settings.digits;
+    let decimals = d.round.unwrap_or(4);
+    let (Ok(exact), Ok(rounded)) = (
+        d.session.trace(view.run),
+        d.session.rounded(view.run, decimals),
+    ) else {
+        return;
+    };
+    let (Some(left), Some(right)) = (exact.get(view.node), rounded.get(view.node)) else {
+        return;
+    };
+    let title = Msg::new("tui.compare_title")
+        .arg("digits", decimals)
+        .arg("symbol", &view.symbol)
+        .render(look.lang);
+    put(
+        buf,
+        area,
+        (area.x, area.y),
+        &title,
+        area.width,
+        look.theme.title,
+        look,
+    );
+    let plane = Plane::of_view(view, d.index());
+    let height = usize::from(area.height.saturating_sub(1));
+    let cursor = d
+        .cell()
+        .and_then(|(_, c)| plane.find(c.flat))
+        .map_or(0, |(r, c)| r * plane.cols + c);
+    let n = plane.rows * plane.cols;
+    let first = follow(cursor.saturating_sub(height / 2), cursor, height.max(1), n);
+    for i in (first..n).take(height) {
+        let (r, c) = (i / plane.cols, i % plane.cols);
+        let flat = plane.flat(r, c);
+        let (a, b) = (
+            digits.format(left.get(flat)),
+            digits.format(right.get(flat)),
+        );
+        let style = match (i == cursor, a == b) {
+            (true, _) => look.theme.cursor,
+            (false, true) => look.theme.text,
+            (false, false) => look.theme.changed,
+        };
+        let mark = if a == b { " " } else { "≠" };
+        let text = format!("{}[{r}][{c}]", view.symbol);
+        let line = format!(
+            "{}{}  {mark}{}",
+            look.fit(&text, 20, Align::Left),
+            look.fit(&a, 14, Align::Right),
+            look.fit(&b, 14, Align::Right)
+        );
+        put(
+            buf,
+            area,
+            (area.x, area.y + 1 + (i - first) as u16),
+            &line,
+            area.width,
+            style,
+            look,
+        );
+    }
+}
+
+/// Bookmarks and the way back.
+pub(super) fn debug(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
+    let d = &app.debugger;
+    let trail = d.jumps.trail();
+    if trail.is_empty() {
+        return nothing(area, buf, "tui.no_trail", look);
+    }
+    put(
+        buf,
+        area,
+        (area.x, area.y),
+        tr(look.lang, "tui.trail_title"),
+        area.width,
+        look.theme.title,
+        look,
+    );
+    let list = d.steps.list();
+    let height = usize::from(area.height.saturating_sub(1));
+    let first = trail.len().saturating_sub(height);
+    for (y, spot) in (area.y + 1..).zip(&trail[first..]) {
+        let Some(step) = list.get(spot.at) else {
+            continue;
+        };
+        let symbol = step
+            .views
+            .get(spot.view)
+            .map(|v| v.cell_name(&spot.index))
+            .unwrap_or_default();
+        let text = format!(
+            "{:>4} {} {symbol}",
+            step.label(),
+            step.title.render(look.lang)
+        );
+        put(
+            buf,
+            area,
+            (area.x, y),
+            &text,
+            area.width,
+            look.theme.text,
+            look,
+        );
+    }
+}

@@ -1,0 +1,278 @@
+//! The screen: step list, stage, derivation, note, and the other views. A function of the application's state; what
+//! it learns (how much fits on a page, what lies where) is returned.
+
+mod charts;
+mod lists;
+mod stage;
+mod step;
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::draw::{Look, frame, put};
+use super::widgets::status::{self, Hint};
+use super::widgets::tree::{Branch, Line, Marks, Tree};
+use crate::app::action::Action;
+use crate::app::app::App;
+use crate::app::args::View;
+use crate::app::debugger::{Debugger, Page, TreeRow};
+use crate::app::ui::Focus;
+use crate::text::{Msg, tr};
+
+/// Something on the screen that the mouse can hit.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Target {
+    /// A row of the step list.
+    Row(TreeRow),
+    /// A cell of a view of the step.
+    Cell(usize, Vec<usize>),
+    /// A number of the derivation.
+    Term(usize),
+}
+
+/// What a frame showed.
+#[derive(Clone, Debug, Default)]
+pub struct Shown {
+    /// Sizes of pages.
+    pub page: Page,
+    /// What lies where.
+    pub hits: Vec<(Rect, Target)>,
+}
+
+/// Smallest screen that shows anything but its own smallness.
+const SMALLEST: (u16, u16) = (24, 6);
+/// Width of the step list.
+const LIST: u16 = 34;
+/// Screens narrower than this have no step list.
+const NARROW: u16 = 96;
+
+/// Draws everything but the overlays.
+pub fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look) -> Shown {
+    let area = area.intersection(buf.area);
+    let mut shown = Shown::default();
+    if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
+        let text = Msg::new("tui.too_small")
+            .arg("width", SMALLEST.0)
+            .arg("height", SMALLEST.1)
+            .render(look.lang);
+        put(
+            buf,
+            area,
+            (area.x, area.y),
+            &text,
+            area.width,
+            look.theme.warn,
+            look,
+        );
+        return shown;
+    }
+    buf.set_style(area, look.theme.text);
+    title(app, Rect { height: 1, ..area }, buf, look);
+    let body = Rect {
+        y: area.y + 1,
+        height: area.height - 2,
+        ..area
+    };
+    let bottom = Rect {
+        y: area.bottom() - 1,
+        height: 1,
+        ..area
+    };
+    let list = app.ui.settings.sidebar && area.width >= NARROW
+        || app.ui.focus == Focus::Steps
+            && app.ui.view == View::Step
+            && area.width < NARROW
+            && list_alone(app);
+    let main = if list && area.width >= NARROW {
+        let side = Rect {
+            width: LIST,
+            ..body
+        };
+        sidebar(app, side, buf, look, &mut shown);
+        Rect {
+            x: body.x + LIST,
+            width: body.width - LIST,
+            ..body
+        }
+    } else {
+        body
+    };
+    let d = &app.debugger;
+    let heading = heading(d, look);
+    let inside = frame(buf, main, &heading, app.ui.focus != Focus::Steps, look);
+    match app.ui.view {
+        View::Step => step::draw(app, inside, buf, look, &mut shown),
+        View::Heads => stage::heads(app, inside, buf, look),
+        View::Layers => charts::layers(app, inside, buf, look),
+        View::Probs => lists::probs(app, inside, buf, look),
+        View::Costs => lists::costs(app, inside, buf, look),
+        View::Positions => charts::positions(app, inside, buf, look),
+        View::Token => lists::token(app, inside, buf, look),
+        View::Log => lists::log(app, inside, buf, look),
+        View::Compare => lists::compare(app, inside, buf, look),
+        View::Debug => lists::debug(app, inside, buf, look),
+    }
+    match app.ui.messages.current() {
+        Some(message) => status::message(bottom, buf, message, look),
+        None => hints(app, bottom, buf, look),
+    }
+    shown
+}
+
+/// On narrow screens the list never takes the stage's place: the title says where one is.
+fn list_alone(_: &App) -> bool {
+    false
+}
+
+fn title(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
+    let d = &app.debugger;
+    let run = d.step().map_or(0, |s| s.run);
+    let name = &d.session.scenario.name;
+    let mut left = format!("{name} · {}", d.session.runs[run].name);
+    if let Some(digits) = d.round {
+        left.push_str(&format!(
+            " · {}",
+            Msg::new("tui.rounded")
+                .arg("digits", digits)
+                .render(look.lang)
+        ));
+    }
+    if app.ui.play.on {
+        left.push_str(&format!(
+            " · {} {}/s",
+            tr(look.lang, "tui.playing"),
+            app.ui.play.per_second()
+        ));
+    }
+    let right = match d.step() {
+        Some(step) => {
+            let total = d.steps.list().last().map_or(0, |s| s.number[0]);
+            let mut text = Msg::new("tui.step_of")
+                .arg("step", step.label())
+                .arg("total", total)
+                .render(look.lang);
+            if !step.section.is_empty() {
+                text.push_str(&format!(" · {}", step.section));
+            }
+            text
+        }
+        None => tr(look.lang, "tui.no_steps").to_owned(),
+    };
+    status::ends(area, buf, &left, &right, look);
+}
+
+fn heading(d: &Debugger, look: &Look) -> String {
+    let Some(step) = d.step() else {
+        return String::new();
+    };
+    let title = step.title.render(look.lang);
+    if d.is_aside() {
+        format!("{} {title}", tr(look.lang, "tui.aside"))
+    } else {
+        title
+    }
+}
+
+fn sidebar(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) {
+    let d = &app.debugger;
+    let focused = app.ui.focus == Focus::Steps;
+    let inside = frame(buf, area, tr(look.lang, "tui.steps"), focused, look);
+    let (rows, current) = d.tree();
+    shown.page.list = usize::from(inside.height.saturating_sub(1)).max(1);
+    let list = d.steps.list();
+    let line = |i: usize| match &rows[i] {
+        TreeRow::Phase {
+            first,
+            last,
+            folded,
+        } => Line {
+            depth: 0,
+            branch: if *folded {
+                Branch::Folded
+            } else {
+                Branch::Unfolded
+            },
+            text: list[*first].phase.clone(),
+            right: format!("{}–{}", list[*first].label(), list[*last].label()),
+            ..Line::default()
+        },
+        TreeRow::Step(at) => Line {
+            depth: 1,
+            text: format!(
+                "{} {}",
+                list[*at].label(),
+                list[*at].title.render(look.lang)
+            ),
+            marks: Marks {
+                bookmark: d.is_marked(*at),
+                ..Marks::default()
+            },
+            ..Line::default()
+        },
+        TreeRow::Inner { depth, at } => {
+            let step = d.inner_step(*depth, *at);
+            Line {
+                depth: 1 + *depth as u16,
+                text: step
+                    .map(|s| format!("{} {}", s.label(), s.title.render(look.lang)))
+                    .unwrap_or_default(),
+                dim: true,
+                ..Line::default()
+            }
+        }
+    };
+    // The current line stays in the middle, where there is enough of the list on both sides.
+    let offset = current.saturating_sub(usize::from(inside.height) / 2);
+    let first = Tree {
+        len: rows.len(),
+        line: &line,
+        selected: Some(current),
+        offset,
+        focused,
+    }
+    .render(inside, buf, look);
+    for (i, row) in rows
+        .iter()
+        .enumerate()
+        .skip(first)
+        .take(usize::from(inside.height))
+    {
+        let at = Rect {
+            y: inside.y + (i - first) as u16,
+            height: 1,
+            ..inside
+        };
+        shown.hits.push((at, Target::Row(row.clone())));
+    }
+}
+
+fn hints(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
+    let word = |key: &str| tr(look.lang, key);
+    let hint = |actions: &[Action], key: &str| Hint {
+        actions: actions.to_vec(),
+        word: word(key),
+    };
+    let all = [
+        hint(&[Action::Prev, Action::Next], "tui.hint.step"),
+        hint(&[Action::Follow], "tui.hint.follow"),
+        hint(&[Action::Back], "tui.hint.back"),
+        hint(&[Action::StepIn], "tui.hint.in"),
+        hint(&[Action::FocusNext], "tui.hint.focus"),
+        hint(
+            &[Action::Search(crate::app::args::Text(String::new()))],
+            "tui.hint.search",
+        ),
+        hint(&[Action::NextView], "tui.hint.view"),
+        hint(
+            &[Action::Export(crate::app::args::ExportArgs {
+                format: None,
+                range: None,
+                path: None,
+            })],
+            "tui.hint.export",
+        ),
+        hint(&[Action::Help], "tui.hint.help"),
+        hint(&[Action::Quit], "tui.hint.quit"),
+    ];
+    status::hints(area, buf, &all, &app.ui.keymap, app.ui.context(), look);
+}

@@ -1,0 +1,543 @@
+//! Tables of the step: where each goes, and what its cells look like.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::{Shown, Target};
+use crate::app::app::App;
+use crate::app::config::ScaleMode;
+use crate::app::debugger::{Debugger, Plane, Stats, TableModel};
+use crate::explain::line::MASKED_BELOW;
+use crate::program::{Leaf, Op};
+use crate::tensor::{Axis, DType};
+use crate::text::NumberFormat;
+use crate::trace::AnyValue;
+use crate::tui::colour::{CellKind, Scale};
+use crate::tui::draw::{Look, put};
+use crate::tui::widgets::blocks::Blocks;
+use crate::tui::widgets::heat_table::{HeatCell, HeatTable, Lit};
+use crate::tui::widgets::legend;
+
+/// Tables with more cells than this also get an overview.
+const LARGE: usize = 4096;
+/// Numbers scanned for the range of a table that is too large to be scanned whole.
+const SCANNED: usize = 2048;
+
+/// The value of a table, and how its cells are written.
+pub(super) struct Source<'a> {
+    pub table: &'a TableModel,
+    pub value: AnyValue,
+    pub digits: NumberFormat,
+    pub dtype: DType,
+}
+
+impl<'a> Source<'a> {
+    pub fn new(d: &Debugger, table: &'a TableModel, digits: NumberFormat) -> Option<Self> {
+        let value = d.trace(table.run)?.get(table.node)?;
+        let dtype = value.dtype();
+        Some(Self {
+            table,
+            value,
+            digits,
+            dtype,
+        })
+    }
+
+    pub fn get(&self, row: usize, col: usize) -> f64 {
+        self.value.get(self.table.plane.flat(row, col))
+    }
+
+    pub fn cell(&self, row: usize, col: usize) -> HeatCell {
+        let x = self.get(row, col);
+        let masked = self.table.masked && x < MASKED_BELOW || self.dtype == DType::Bool && x != 0.0;
+        let (kind, text) = match self.dtype {
+            DType::Int => (CellKind::Plain, format!("{x}")),
+            DType::Bool => (
+                if masked {
+                    CellKind::Masked
+                } else {
+                    CellKind::Plain
+                },
+                format!("{x}"),
+            ),
+            DType::Float if masked => (CellKind::Masked, "-∞".to_owned()),
+            DType::Float => {
+                let text = match &self.value {
+                    AnyValue::F32(_) => self.digits.format_f32(x as f32),
+                    AnyValue::F64(_) => self.digits.format(x),
+                };
+                (CellKind::of(x), text)
+            }
+        };
+        HeatCell {
+            value: x,
+            text,
+            kind,
+            changed: false,
+        }
+    }
+
+    /// Statistics for the colours: of the whole table, or of a sample where it is large.
+    pub fn stats(&self) -> Stats {
+        let plane = &self.table.plane;
+        let n = plane.rows * plane.cols;
+        if n <= SCANNED {
+            return Stats::of(plane.cells().map(|f| self.value.get(f)));
+        }
+        let step = n.div_ceil(SCANNED);
+        Stats::of(
+            (0..n)
+                .step_by(step)
+                .map(|i| self.get(i / plane.cols, i % plane.cols)),
+        )
+    }
+
+    pub fn scale(&self, stats: &Stats, log: bool) -> Scale {
+        let scale = if self.table.sequential {
+            Scale::sequential(stats.min.min(0.0), stats.max)
+        } else {
+            Scale::diverging(stats.min, stats.max)
+        };
+        scale.with_log(log)
+    }
+
+    /// Room that a table would like: its widest number, its labels.
+    fn wish(&self, look: &Look, labels: &Labelled<'_>) -> (u16, u16) {
+        let p = &self.table.plane;
+        let (rows, cols) = (p.rows.min(12), p.cols.min(12));
+        let mut widest = 1;
+        for r in 0..rows {
+            for c in 0..cols {
+                widest = widest.max(look.width(&self.cell(r, c).text));
+            }
+        }
+        for c in 0..cols {
+            widest = widest.max(look.width(&labels.column(c)).min(12));
+        }
+        let label = (0..rows)
+            .map(|r| look.width(&labels.row(r)))
+            .max()
+            .unwrap_or(0)
+            .min(10);
+        let width = u16::try_from(p.cols)
+            .unwrap_or(u16::MAX)
+            .saturating_mul(widest + 2)
+            .saturating_add(label + 2);
+        let height = u16::try_from(p.rows).unwrap_or(u16::MAX).saturating_add(2);
+        (width.max(look.width(&self.heading()) + 2), height)
+    }
+
+    /// `Q1 4×2`, with the place on axes that are turned.
+    fn heading(&self) -> String {
+        let p = &self.table.plane;
+        let mut text = format!("{} {}×{}", self.table.symbol, p.rows, p.cols);
+        for (axis, at, n) in &p.fixed {
+            text.push_str(&format!(" {}={at}/{n}", axis.name()));
+        }
+        text
+    }
+}
+
+/// Labels of a table.
+pub(super) struct Labelled<'a> {
+    rows: Option<(crate::session::Labels<'a>, usize)>,
+    cols: Option<(crate::session::Labels<'a>, usize)>,
+}
+
+impl<'a> Labelled<'a> {
+    pub fn new(d: &'a Debugger, table: &TableModel) -> Self {
+        let of = |axis: Option<(usize, usize)>| {
+            axis.map(|(axis, first)| {
+                (
+                    d.session
+                        .axis_labels(table.run, table.node, axis, table.plane.batch),
+                    first,
+                )
+            })
+        };
+        Self {
+            rows: of(table.plane.row_axis),
+            cols: of(table.plane.col_axis),
+        }
+    }
+
+    fn get(side: Option<&(crate::session::Labels<'a>, usize)>, i: usize) -> String {
+        side.map_or_else(String::new, |(l, first)| {
+            l.get(first + i).unwrap_or_else(|| (first + i).to_string())
+        })
+    }
+
+    pub fn row(&self, i: usize) -> String {
+        Self::get(self.rows.as_ref(), i)
+    }
+
+    pub fn column(&self, i: usize) -> String {
+        Self::get(self.cols.as_ref(), i)
+    }
+}
+
+/// Draws the tables of the step, operands before results; the one with the cursor is always seen.
+pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) {
+    let d = &app.debugger;
+    let model = d.stage();
+    let digits = app.ui.settings.digits;
+    let sources: Vec<Source<'_>> = model
+        .tables
+        .iter()
+        .filter_map(|t| Source::new(d, t, digits))
+        .collect();
+    if sources.is_empty() || area.is_empty() {
+        return;
+    }
+    let labels: Vec<Labelled<'_>> = sources.iter().map(|s| Labelled::new(d, s.table)).collect();
+    let wishes: Vec<(u16, u16)> = sources
+        .iter()
+        .zip(&labels)
+        .map(|(s, l)| s.wish(look, l))
+        .collect();
+    let bands = bands(&wishes, area);
+    let cursor = sources
+        .iter()
+        .position(|s| s.table.cursor.is_some())
+        .unwrap_or(sources.len() - 1);
+    let home = bands
+        .iter()
+        .position(|b| b.tables.contains(&cursor))
+        .unwrap_or(0);
+    // Bands above the cursor's are shown as far as there is room for all of them.
+    let mut first = home;
+    let mut height = bands[home].height;
+    while first > 0 && height + bands[first - 1].height <= area.height {
+        first -= 1;
+        height += bands[first].height;
+    }
+    let stats: Vec<Stats> = sources.iter().map(Source::stats).collect();
+    let shared = Stats::of(stats.iter().flat_map(|s| [s.min, s.max]));
+    let mut y = area.y;
+    for band in &bands[first..] {
+        let left = area.bottom().saturating_sub(y);
+        if left < 3 {
+            break;
+        }
+        let mut x = area.x;
+        for &i in &band.tables {
+            let width = wishes[i].0.min(area.right().saturating_sub(x));
+            let place = Rect {
+                x,
+                y,
+                width,
+                height: band.height.min(left),
+            };
+            let s = if app.ui.settings.scale == ScaleMode::Step {
+                &shared
+            } else {
+                &stats[i]
+            };
+            let scale = sources[i].scale(s, app.ui.settings.log_scale);
+            table(
+                app,
+                &sources[i],
+                &labels[i],
+                &scale,
+                place,
+                buf,
+                look,
+                shown,
+            );
+            x = x.saturating_add(width).saturating_add(1);
+        }
+        y += band.height.min(left);
+    }
+}
+
+/// Tables side by side.
+struct Band {
+    tables: Vec<usize>,
+    height: u16,
+}
+
+fn bands(wishes: &[(u16, u16)], area: Rect) -> Vec<Band> {
+    let mut bands: Vec<Band> = Vec::new();
+    let mut used = 0u16;
+    for (i, (w, h)) in wishes.iter().enumerate() {
+        let h = h.saturating_add(1).min(area.height).min(area.height.max(8));
+        let w = (*w).min(area.width);
+        match bands.last_mut() {
+            Some(band) if used.saturating_add(w) <= area.width => {
+                band.tables.push(i);
+                band.height = band.height.max(h);
+                used = used.saturating_add(w + 1);
+            }
+            _ => {
+                bands.push(Band {
+                    tables: vec![i],
+                    height: h,
+                });
+                used = w + 1;
+            }
+        }
+    }
+    bands
+}
+
+#[allow(clippy::too_many_arguments)]
+fn table(
+    app: &App,
+    source: &Source<'_>,
+    labels: &Labelled<'_>,
+    scale: &Scale,
+    area: Rect,
+    buf: &mut Buffer,
+    look: &Look,
+    shown: &mut Shown,
+) {
+    let t = source.table;
+    let style = if t.cursor.is_some() {
+        look.theme.accent
+    } else if t.result {
+        look.theme.title
+    } else {
+        look.theme.dim
+    };
+    put(
+        buf,
+        area,
+        (area.x, area.y),
+        &source.heading(),
+        area.width,
+        style,
+        look,
+    );
+    let mut body = Rect {
+        y: area.y + 1,
+        height: area.height.saturating_sub(1),
+        ..area
+    };
+    let large = t.plane.rows * t.plane.cols > LARGE || app.ui.settings.blocks;
+    if t.cursor.is_some() && body.height > 6 && source.dtype == DType::Float {
+        let bottom = Rect {
+            y: body.bottom() - 1,
+            height: 1,
+            ..body
+        };
+        if body.height as usize > t.plane.rows + 1 || large {
+            legend::render(bottom, buf, scale, app.ui.settings.digits, look);
+            body.height -= 1;
+        }
+    }
+    if large && body.width > 40 && body.height > 4 {
+        // The overview stands beside the window.
+        let view = Rect {
+            x: body.right() - 26,
+            width: 26,
+            height: body.height,
+            y: body.y,
+        };
+        body.width -= 28;
+        overview(source, scale, view, buf, look);
+    }
+    let lit: Vec<(usize, usize)> = t.lit.iter().copied().collect();
+    let offset = t.cursor.map_or((0, 0), |(r, c)| {
+        (
+            r.saturating_sub(usize::from(body.height) / 2),
+            c.saturating_sub(usize::from(body.width) / 20),
+        )
+    });
+    let seen = HeatTable {
+        size: (t.plane.rows, t.plane.cols),
+        row_label: &|r| labels.row(r),
+        column_label: &|c| labels.column(c),
+        cell: &|r, c| source.cell(r, c),
+        offset: if t.cursor.is_some() {
+            offset
+        } else {
+            t.lit.iter().min().copied().unwrap_or((0, 0))
+        },
+        cursor: t.cursor,
+        lit: Lit {
+            cells: &lit,
+            ..Lit::default()
+        },
+        scale: *scale,
+        widest: 12,
+    }
+    .render(body, buf, look);
+    if t.cursor.is_some() {
+        shown.page.rows = seen.rows.len().max(1);
+        shown.page.cols = seen.columns.len().max(1);
+    }
+    let Some(view) = t.view else { return };
+    for (i, row) in seen.rows.clone().enumerate() {
+        for ((x, width), col) in seen.at.iter().zip(seen.columns.clone()) {
+            let at = Rect {
+                x: *x,
+                y: seen.y + i as u16,
+                width: *width,
+                height: 1,
+            };
+            shown.hits.push((at, Target::Cell(view, vec![row, col])));
+        }
+    }
+}
+
+/// A large table as blocks, with the cursor in it.
+fn overview(source: &Source<'_>, scale: &Scale, area: Rect, buf: &mut Buffer, look: &Look) {
+    let p = &source.table.plane;
+    let sample = |rows: std::ops::Range<usize>, cols: std::ops::Range<usize>| {
+        // At most 3 × 3 cells a block: work grows with the screen, not with the tensor.
+        let pick = |r: &std::ops::Range<usize>| {
+            let step = (r.len() / 3).max(1);
+            r.clone().step_by(step).take(3).collect::<Vec<_>>()
+        };
+        let mut best = 0.0f64;
+        let mut kind = CellKind::Value;
+        for r in pick(&rows) {
+            for c in pick(&cols) {
+                let x = source.get(r, c);
+                if x.is_nan() {
+                    kind = CellKind::Nan;
+                } else if x < MASKED_BELOW && source.table.masked {
+                    kind = CellKind::Masked;
+                } else if x.abs() > best.abs() {
+                    best = x;
+                }
+            }
+        }
+        (best, kind)
+    };
+    Blocks {
+        rows: 0..p.rows,
+        columns: 0..p.cols,
+        sample: &sample,
+        scale: *scale,
+        cursor: source.table.cursor,
+    }
+    .render(area, buf, look);
+}
+
+/// All heads of a layer side by side: the weights of the attention one is in (or the nearest before).
+pub(super) fn heads(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
+    let d = &app.debugger;
+    let Some((run, node)) = heads_node(d) else {
+        put(
+            buf,
+            area,
+            (area.x, area.y),
+            crate::text::tr(look.lang, "tui.no_heads"),
+            area.width,
+            look.theme.dim,
+            look,
+        );
+        return;
+    };
+    let program = &d.session.runs[run].program;
+    let shape = program.node(node).shape;
+    let axis = shape
+        .axes()
+        .iter()
+        .position(|a| matches!(a, Axis::Head | Axis::KvHead))
+        .unwrap_or(0);
+    let n = shape.dims()[axis];
+    put(
+        buf,
+        area,
+        (area.x, area.y),
+        &program.node(node).path,
+        area.width,
+        look.theme.dim,
+        look,
+    );
+    let area = Rect {
+        y: area.y + 1,
+        height: area.height.saturating_sub(1),
+        ..area
+    };
+    let per = shape.len() / shape.dims()[..=axis].iter().product::<usize>().max(1);
+    let tables: Vec<TableModel> = (0..n)
+        .map(|h| TableModel {
+            symbol: format!("{} {}", crate::text::tr(look.lang, "tui.head"), h + 1),
+            run,
+            node,
+            plane: Plane::around(&shape, h * per),
+            view: None,
+            cursor: None,
+            lit: std::collections::HashSet::new(),
+            sequential: true,
+            masked: false,
+            result: true,
+        })
+        .collect();
+    // As square a grid as the screen allows.
+    let columns = (1..=n).find(|c| {
+        let rows = n.div_ceil(*c) as u16;
+        area.width / *c as u16 >= 8 && rows * 4 <= area.height.max(4) && (*c as u16) * 2 >= rows
+            || *c == n
+    });
+    let columns = columns.unwrap_or(1) as u16;
+    let rows = (n as u16).div_ceil(columns);
+    let (w, h) = (area.width / columns, area.height / rows.max(1));
+    for (i, t) in tables.iter().enumerate() {
+        let Some(source) = Source::new(d, t, app.ui.settings.digits) else {
+            continue;
+        };
+        let (col, row) = (i as u16 % columns, i as u16 / columns);
+        let place = Rect {
+            x: area.x + col * w,
+            y: area.y + row * h,
+            width: w.saturating_sub(1),
+            height: h,
+        };
+        put(
+            buf,
+            area,
+            (place.x, place.y),
+            &t.symbol,
+            place.width,
+            look.theme.title,
+            look,
+        );
+        let body = Rect {
+            y: place.y + 1,
+            height: place.height.saturating_sub(1),
+            ..place
+        };
+        let scale = Scale::sequential(0.0, 1.0);
+        let labels = Labelled::new(d, t);
+        let (want, tall) = source.wish(look, &labels);
+        if want <= body.width && tall <= body.height {
+            HeatTable {
+                size: (t.plane.rows, t.plane.cols),
+                row_label: &|r| labels.row(r),
+                column_label: &|c| labels.column(c),
+                cell: &|r, c| source.cell(r, c),
+                offset: (0, 0),
+                cursor: None,
+                lit: Lit::default(),
+                scale,
+                widest: 10,
+            }
+            .render(body, buf, look);
+        } else {
+            overview(&source, &scale, body, buf, look);
+        }
+    }
+}
+
+/// The attention weights of the layer one is in, else the first ones of the run.
+fn heads_node(d: &Debugger) -> Option<(usize, crate::program::NodeId)> {
+    let view = d.view()?;
+    let program = &d.session.runs[view.run].program;
+    let here = program.node(view.node);
+    if here.shape.axes().contains(&Axis::Head) && !matches!(here.op, Op::Leaf(Leaf::Parameter)) {
+        return Some((view.run, view.node));
+    }
+    let weights = |id: &crate::program::NodeId| program.node(*id).path.ends_with("attn.weights");
+    let layer: String = here.path.split('.').take(2).collect::<Vec<_>>().join(".");
+    let all: Vec<_> = program.nodes().map(|(id, _)| id).filter(weights).collect();
+    let same = all
+        .iter()
+        .find(|id| program.node(**id).path.starts_with(&format!("{layer}.")));
+    same.or_else(|| all.iter().rev().find(|id| **id <= view.node))
+        .or(all.first())
+        .map(|id| (view.run, *id))
+}

@@ -1,0 +1,137 @@
+//! The step view: formula, tables, derivation, note and facts.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::{Shown, Target, stage};
+use crate::app::app::App;
+use crate::app::debugger::MOST_TERMS;
+use crate::app::ui::Focus;
+use crate::export::document::step_formula;
+use crate::tui::draw::{Look, put};
+use crate::tui::widgets::paragraph::{Span, Wrapped};
+
+pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) {
+    let d = &app.debugger;
+    let Some(step) = d.step() else { return };
+    if area.is_empty() {
+        return;
+    }
+    let digits = app.ui.settings.digits;
+    let theme = &look.theme;
+    let formula = step_formula(&d.session, &d.steps, d.position(), step);
+    let head = Wrapped::new(&[Span::new(formula, theme.accent)], area.width, look);
+    let head_height = (head.height() as u16).min(2).min(area.height);
+    head.render(
+        Rect {
+            height: head_height,
+            ..area
+        },
+        buf,
+        0,
+        None,
+        look,
+    );
+
+    let line = d.line(digits, MOST_TERMS);
+    let chosen = line.as_ref().and_then(|l| d.chosen_term(l));
+    let mut spans = Vec::new();
+    if let Some(line) = &line {
+        let mut term = 0;
+        for span in &line.spans {
+            let mut piece = Span::new(span.text.clone(), theme.text);
+            if span.cell.is_some() {
+                piece = Span::new(span.text.clone(), theme.lit).with_id(term);
+                term += 1;
+            }
+            spans.push(piece);
+        }
+    }
+    let derivation = Wrapped::new(&spans, area.width, look);
+    let room = area.height - head_height;
+    let derivation_height = (derivation.height() as u16)
+        .min((room / 4).max(1))
+        .min(room);
+
+    let mut texts = Vec::new();
+    if app.ui.settings.notes {
+        let note = step.note.render(look.lang);
+        if !note.is_empty() {
+            texts.push(Span::new(format!("{note}\n"), theme.text));
+        }
+        let facts: Vec<String> = d
+            .facts(digits)
+            .lines
+            .iter()
+            .map(|m| m.render(look.lang))
+            .collect();
+        texts.push(Span::new(facts.join("\n"), theme.dim));
+    }
+    let text = Wrapped::new(&texts, area.width, look);
+    // The tables come first: they keep at least half of what is left.
+    let left = room - derivation_height;
+    let text_height =
+        (text.height() as u16)
+            .min(left / 2)
+            .min(if left > 12 { left - 9 } else { left / 3 });
+
+    let tables = Rect {
+        y: area.y + head_height,
+        height: left - text_height,
+        ..area
+    };
+    stage::draw(app, tables, buf, look, shown);
+
+    let below = Rect {
+        y: tables.bottom(),
+        height: derivation_height,
+        ..area
+    };
+    let first = chosen
+        .and_then(|id| derivation.line_of(id))
+        .map_or(0, |l| l.saturating_sub(usize::from(derivation_height) / 2));
+    let focused = app.ui.focus != Focus::Steps;
+    for (place, id) in derivation.render(
+        below,
+        buf,
+        first,
+        chosen.filter(|_| focused || chosen.is_some()),
+        look,
+    ) {
+        shown.hits.push((place, Target::Term(id)));
+    }
+    if derivation.height() > usize::from(derivation_height) && derivation_height > 0 {
+        let x = area
+            .right()
+            .saturating_sub(look.width(look.glyphs.ellipsis));
+        put(
+            buf,
+            area,
+            (x, below.bottom() - 1),
+            look.glyphs.ellipsis,
+            3,
+            theme.dim,
+            look,
+        );
+    }
+    let bottom = Rect {
+        y: below.bottom(),
+        height: text_height,
+        ..area
+    };
+    text.render(bottom, buf, 0, None, look);
+    if text.height() > usize::from(text_height) && text_height > 0 {
+        let x = area
+            .right()
+            .saturating_sub(look.width(look.glyphs.ellipsis));
+        put(
+            buf,
+            area,
+            (x, bottom.bottom() - 1),
+            look.glyphs.ellipsis,
+            3,
+            theme.dim,
+            look,
+        );
+    }
+}
