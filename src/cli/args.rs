@@ -37,6 +37,11 @@ pub enum Command {
     Export(export::Args),
     /// Checks a scenario.
     Check(check::Args),
+    /// Prints what the screen shows.
+    #[cfg(feature = "tui")]
+    Snapshot(super::snapshot::Args),
+    /// Prints a configuration file with every setting.
+    ConfigTemplate(super::config_template::Args),
     /// Prints completions for a shell.
     Completions(completions::Args),
     /// Prints a manual page.

@@ -18,6 +18,7 @@ pub mod generate;
 pub mod help;
 pub mod man;
 pub mod open;
+#[cfg(feature = "tui")]
 pub mod snapshot;
 pub mod steps;
 pub mod train;
@@ -93,6 +94,9 @@ fn run(cli: &Cli, lang: Lang) -> Result<(), Failure> {
         Some(Command::Steps(args)) => steps::run(args, &cli.global, lang),
         Some(Command::Export(args)) => export::run(args, &cli.global, lang),
         Some(Command::Check(args)) => check::run(args, &cli.global, lang),
+        #[cfg(feature = "tui")]
+        Some(Command::Snapshot(args)) => snapshot::run(args, &cli.global, lang),
+        Some(Command::ConfigTemplate(_)) => config_template::run(lang),
         Some(Command::Completions(args)) => completions::run(args, lang),
         Some(Command::Man(args)) => man::run(args, lang),
         Some(Command::Help(args)) => help::run(args, lang),

@@ -1,11 +1,29 @@
 //! Opening the debugger.
 
+#[cfg(feature = "tui")]
+use std::io::IsTerminal;
 use std::path::PathBuf;
+#[cfg(feature = "tui")]
+use std::sync::Arc;
 
 use super::args::Global;
-use super::{Failure, steps, value};
+#[cfg(feature = "tui")]
+use super::common;
+use super::{Failure, value};
+#[cfg(feature = "tui")]
+use crate::app::{
+    action::Action,
+    app::App,
+    args::{Arg, Setting, StepTarget},
+    config::{ColorMode, Config},
+    ui::Settings,
+};
 use crate::export::select::Selection;
 use crate::text::Lang;
+#[cfg(feature = "tui")]
+use crate::text::{Msg, escape};
+#[cfg(feature = "tui")]
+use crate::tui;
 
 /// The scenario that is opened where none is named.
 pub const DEFAULT_SCENARIO: &str = "water_class";
@@ -51,17 +69,114 @@ impl Args {
     }
 }
 
+/// Settings: the configuration file's, then those of the command line.
+///
+/// # Errors
+/// A configuration file that cannot be read, a theme or glyph set that is not there.
+#[cfg(feature = "tui")]
+pub(super) fn settings(
+    global: &Global,
+    theme: Option<&str>,
+    glyphs: Option<&str>,
+    lang: Lang,
+) -> Result<Settings, Failure> {
+    let mut settings = Settings {
+        lang,
+        ..Settings::default()
+    };
+    if let Some(source) = Config::path().and_then(|p| std::fs::read_to_string(p).ok()) {
+        let (config, warnings) = Config::parse(&source)?;
+        settings.apply(&config);
+        for warning in warnings {
+            eprintln!("{}", warning.render(lang));
+        }
+        // What the command line says counts more than the file.
+        if let Some(lang) = global.lang() {
+            settings.lang = lang;
+        }
+    }
+    if let Some(number) = global.number() {
+        settings.digits = number;
+    }
+    if let Some(name) = theme {
+        settings.theme = Setting::parse(&format!("theme {name}")).and_then(theme_name)?;
+    }
+    if let Some(name) = glyphs {
+        if let Setting::Glyphs(set) = Setting::parse(&format!("glyphs {name}"))? {
+            settings.glyphs = set;
+        }
+    }
+    match global.color {
+        value::ColorWhen::Auto => {}
+        value::ColorWhen::Always => settings.color = ColorMode::Truecolor,
+        value::ColorWhen::Never => settings.color = ColorMode::Never,
+    }
+    Ok(settings)
+}
+
+#[cfg(feature = "tui")]
+fn theme_name(setting: Setting) -> Result<String, Msg> {
+    match setting {
+        Setting::Theme(name) => Ok(name),
+        _ => Err(Msg::new("cli.no_theme")),
+    }
+}
+
 /// Opens the debugger.
 ///
 /// # Errors
-/// A scenario that cannot be opened.
+/// A scenario that cannot be opened, standard output that is no terminal.
+#[cfg(feature = "tui")]
 pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
-    let list = steps::Args {
+    let session = Arc::new(common::open(&args.scenario(), global, None, lang)?);
+    let run = args
+        .run
+        .as_deref()
+        .map(|name| common::run(&session, name))
+        .transpose()?;
+    let settings = settings(global, args.theme.as_deref(), args.glyphs.as_deref(), lang)?;
+    if !std::io::stdout().is_terminal() {
+        let scenario = args.scenario().display().to_string();
+        return Err(Msg::new("tui.not_a_terminal")
+            .arg("scenario", escape(&scenario))
+            .into());
+    }
+    let mut app = App::new(session, run, settings);
+    let mut effects = Vec::new();
+    if let Some(Selection::One(path)) = &args.step {
+        app.act(Action::Step(StepTarget::Number(path.clone())), &mut effects);
+    }
+    if let Some(file) = &args.play {
+        let unreadable = |e| {
+            Msg::new("scenario.unreadable")
+                .arg("file", escape(&file.display().to_string()))
+                .arg("why", e)
+        };
+        let commands = std::fs::read_to_string(file).map_err(unreadable)?;
+        for line in commands
+            .lines()
+            .map(str::trim)
+            .filter(|l| !l.is_empty() && !l.starts_with('#'))
+        {
+            app.act(Action::parse(line)?, &mut effects);
+        }
+    }
+    tui::run::run(app)?;
+    Ok(())
+}
+
+/// Without the terminal interface: the steps.
+///
+/// # Errors
+/// A scenario that cannot be opened.
+#[cfg(not(feature = "tui"))]
+pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
+    let list = super::steps::Args {
         scenario: args.scenario(),
         run: args.run.clone(),
         detail: None,
         expand: false,
         json: false,
     };
-    steps::run(&list, global, lang)
+    super::steps::run(&list, global, lang)
 }

@@ -1,11 +1,21 @@
 //! `snapshot`: exactly what the screen shows, as a file.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::ValueEnum;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
 
-use super::value;
+use super::args::Global;
+use super::{Failure, common, open, value};
+use crate::app::action::Action;
+use crate::app::app::App;
+use crate::app::args::{Arg, StepTarget, View};
 use crate::export::{file::Target, select::Selection};
+use crate::text::Lang;
+use crate::tui::theme::{Depth, Environment};
+use crate::tui::{run as screen, snapshot};
 
 /// Format of a snapshot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -58,4 +68,54 @@ impl Args {
     pub fn target(&self) -> Target {
         Target::new(self.output.as_deref())
     }
+}
+
+/// Prints what the screen shows.
+///
+/// # Errors
+/// A scenario that cannot be opened, a step, run, view, theme or glyph set that is not there, the file.
+pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
+    let session = Arc::new(common::open(&args.scenario, global, None, lang)?);
+    let run = args
+        .run
+        .as_deref()
+        .map(|name| common::run(&session, name))
+        .transpose()?;
+    let settings = open::settings(global, args.theme.as_deref(), args.glyphs.as_deref(), lang)?;
+    let mut app = App::new(session, run, settings);
+    let mut effects = Vec::new();
+    if let Some(Selection::One(path)) = &args.step {
+        app.act(Action::Step(StepTarget::Number(path.clone())), &mut effects);
+    }
+    if let Some(view) = &args.view {
+        app.act(Action::View(View::parse(view)?), &mut effects);
+    }
+    let area = Rect::new(0, 0, args.size.columns, args.size.rows);
+    let mut buf = Buffer::empty(area);
+    // A file has all colours, whatever this terminal has; plain text has none.
+    let detected = if args.format == FormatName::Text {
+        Depth::None
+    } else {
+        Depth::True
+    };
+    let environment = match global.color {
+        value::ColorWhen::Auto if args.format == FormatName::Svg => Environment {
+            no_color: false,
+            detected,
+        },
+        _ => Environment {
+            detected,
+            ..Environment::read()
+        },
+    };
+    let look = screen::look(&app.ui.settings, environment);
+    screen::draw(&app, area, &mut buf, &look);
+    let text = match args.format {
+        FormatName::Text => snapshot::text(&buf),
+        FormatName::Ansi => snapshot::ansi(&buf),
+        FormatName::Svg => snapshot::svg(&buf, look.theme.dark),
+    };
+    args.target()
+        .write(args.force, |out| out.write_all(text.as_bytes()))?;
+    Ok(())
 }

@@ -347,4 +347,49 @@ impl Debugger {
         self.folded.clear();
         self.arrive_at(0);
     }
+
+    /// Folds or unfolds the phase whose first step stands at `first`.
+    pub fn fold(&mut self, first: usize) {
+        if !self.folded.remove(&first) {
+            self.folded.insert(first);
+        }
+    }
+
+    /// To the step at a position of the list.
+    pub fn jump_to(&mut self, at: usize) {
+        self.leave();
+        self.arrive_at(at);
+    }
+
+    /// To a sub-step of the levels one is in.
+    pub fn choose_inner(&mut self, depth: usize, at: usize) {
+        self.aside = None;
+        self.inner.truncate(depth);
+        if let Some(level) = self.inner.last_mut() {
+            level.at = at.min(level.steps.len().saturating_sub(1));
+        }
+        self.arrive();
+    }
+
+    /// Puts the cursor on a row and column of the plane that is shown of a view.
+    pub fn select_in_plane(&mut self, view: usize, at: &[usize]) {
+        let rank = self
+            .step()
+            .and_then(|s| s.views.get(view))
+            .map_or(0, |v| v.shape().rank());
+        let mut index = if view == self.view {
+            self.index.clone()
+        } else {
+            vec![0; rank]
+        };
+        for (slot, i) in index.iter_mut().rev().zip(at.iter().rev()) {
+            *slot = *i;
+        }
+        self.select(view, &index);
+    }
+
+    /// Chooses a number of the derivation.
+    pub fn choose_term(&mut self, term: usize) {
+        self.term = Some(term);
+    }
 }

@@ -242,9 +242,7 @@ impl Debugger {
             .take_while(|i| list[*i].phase == *phase)
             .last()
             .unwrap_or(self.at);
-        if !self.folded.remove(&first) {
-            self.folded.insert(first);
-        }
+        self.fold(first);
     }
 
     fn fold_all(&mut self, fold: bool) {

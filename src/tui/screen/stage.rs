@@ -411,6 +411,7 @@ fn overview(source: &Source<'_>, scale: &Scale, area: Rect, buf: &mut Buffer, lo
         sample: &sample,
         scale: *scale,
         cursor: source.table.cursor,
+        window: None,
     }
     .render(area, buf, look);
 }

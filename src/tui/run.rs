@@ -1,0 +1,128 @@
+//! The application on the event loop: input in, frames out.
+
+use std::io;
+use std::time::Duration;
+
+use ratatui::Frame;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::draw::Look;
+use super::event_loop::{self, Program, Step};
+use super::glyphs::Glyphs;
+use super::screen::{self, Shown, Target};
+use super::theme::{Depth, Environment, Theme};
+use super::{overlays, terminal};
+use crate::app::app::App;
+use crate::app::debugger::TreeRow;
+use crate::app::effect::Report;
+use crate::app::input::{Input, Mouse, MouseKind};
+use crate::app::ui::{Focus, Settings};
+
+/// How everything looks under these settings.
+pub fn look(settings: &Settings, environment: Environment) -> Look {
+    let depth = Depth::resolve(settings.color, environment);
+    Look::new(
+        Theme::new(&settings.theme, depth),
+        Glyphs::of(settings.glyphs),
+        settings.lang,
+    )
+}
+
+/// Draws the whole screen.
+pub fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look) -> Shown {
+    let shown = screen::draw(app, area, buf, look);
+    overlays::draw(&app.ui, area, buf, look);
+    shown
+}
+
+struct OnTerminal {
+    app: App,
+    environment: Environment,
+    look: Look,
+    shown: Shown,
+}
+
+impl OnTerminal {
+    /// What a click on the screen means. Overlays take no clicks: they are left by key.
+    fn mouse(&mut self, mouse: Mouse) -> bool {
+        if !self.app.ui.overlays.is_empty() || mouse.kind != MouseKind::Press {
+            return false;
+        }
+        let inside = |r: &Rect| r.contains((mouse.x, mouse.y).into());
+        let Some((_, target)) = self.shown.hits.iter().find(|(r, _)| inside(r)).cloned() else {
+            return false;
+        };
+        match target {
+            Target::Row(TreeRow::Phase { first, .. }) => {
+                self.app.ui.focus = Focus::Steps;
+                self.app.debugger.fold(first);
+            }
+            Target::Row(TreeRow::Step(at)) => {
+                self.app.ui.focus = Focus::Steps;
+                self.app.debugger.jump_to(at);
+            }
+            Target::Row(TreeRow::Inner { depth, at }) => self.app.debugger.choose_inner(depth, at),
+            Target::Cell(view, index) => {
+                self.app.ui.focus = Focus::Stage;
+                self.app.debugger.select_in_plane(view, &index);
+            }
+            Target::Term(term) => {
+                self.app.ui.focus = Focus::Text;
+                self.app.debugger.choose_term(term);
+            }
+        }
+        true
+    }
+}
+
+impl Program for OnTerminal {
+    fn input(&mut self, input: Input) -> Step {
+        if let Input::Mouse(mouse) = input {
+            if self.mouse(mouse) {
+                return Step {
+                    effects: Vec::new(),
+                    changed: true,
+                };
+            }
+        }
+        let effects = self.app.input(&input);
+        self.look = look(&self.app.ui.settings, self.environment);
+        Step {
+            effects,
+            changed: true,
+        }
+    }
+
+    fn report(&mut self, report: Report) {
+        self.app.report(report);
+    }
+
+    fn draw(&mut self, frame: &mut Frame) {
+        let area = frame.area();
+        self.shown = draw(&self.app, area, frame.buffer_mut(), &self.look);
+        self.app.page = self.shown.page;
+    }
+
+    fn interval(&self) -> Option<Duration> {
+        self.app.interval()
+    }
+}
+
+/// Runs the debugger until it is left; gives the application back (what was done in it can be saved).
+///
+/// # Errors
+/// There is no terminal, or it went away.
+pub fn run(app: App) -> io::Result<App> {
+    terminal::install_panic_hook();
+    let environment = Environment::read();
+    let look = look(&app.ui.settings, environment);
+    let mut program = OnTerminal {
+        app,
+        environment,
+        look,
+        shown: Shown::default(),
+    };
+    event_loop::run(&mut program)?;
+    Ok(program.app)
+}
