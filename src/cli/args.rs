@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use super::{check, completions, export, help, localise, man, open, steps, value};
+use super::{check, completions, export, generate, help, localise, man, open, steps, value};
 use crate::tensor::Precision;
 use crate::text::{Lang, Msg, NumberFormat, escape};
 
@@ -42,6 +42,8 @@ pub enum Command {
     Snapshot(super::snapshot::Args),
     /// Prints a configuration file with every setting.
     ConfigTemplate(super::config_template::Args),
+    /// Generates tokens.
+    Generate(generate::Args),
     /// Prints completions for a shell.
     Completions(completions::Args),
     /// Prints a manual page.

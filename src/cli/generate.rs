@@ -1,8 +1,17 @@
-//! `generate`: tokens from a prefix.
+//! `generate`: tokens from a prefix, told as they come.
 
+use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
+use std::time::Instant;
 
-use super::value;
+use serde_json::{Value as Json, json};
+
+use super::args::Global;
+use super::{Failure, common, value};
+use crate::model::generate::{Calls, Choice};
+use crate::session::generation::{Call, frame_flops};
+use crate::session::{MOST_BEAMS, RunKind, Session};
+use crate::text::{Lang, Msg, NumberFormat, escape};
 
 /// Arguments.
 #[derive(Clone, Debug, clap::Args)]
@@ -19,11 +28,11 @@ pub struct Args {
     /// Token ids to go on from.
     #[arg(long, value_name = "IDS", value_delimiter = ',')]
     pub prefix_ids: Vec<u32>,
-    /// At most so many new tokens.
-    #[arg(long, value_name = "N", default_value = "20", value_parser = value::count)]
-    pub max_new: usize,
+    /// At most so many new tokens; as the run says unless given.
+    #[arg(long, value_name = "N", value_parser = value::count)]
+    pub max_new: Option<usize>,
     /// The most probable token each time.
-    #[arg(long, conflicts_with_all = ["temperature", "top_k", "top_p", "beams"])]
+    #[arg(long, conflicts_with_all = ["temperature", "top_k", "top_p", "seed", "beams"])]
     pub greedy: bool,
     /// Sample at this temperature.
     #[arg(long, value_name = "T", value_parser = value::positive, conflicts_with = "beams")]
@@ -34,9 +43,9 @@ pub struct Args {
     /// Sample among the most probable that hold P of the probability.
     #[arg(long, value_name = "P", value_parser = value::probability, conflicts_with = "beams")]
     pub top_p: Option<f64>,
-    /// Seed of the drawing.
-    #[arg(long, value_name = "S", default_value = "0")]
-    pub seed: u64,
+    /// Seed of the drawing; as the run says unless given.
+    #[arg(long, value_name = "S")]
+    pub seed: Option<u64>,
     /// Beam search with so many beams.
     #[arg(long, value_name = "B", value_parser = value::count)]
     pub beams: Option<usize>,
@@ -51,6 +60,441 @@ pub struct Args {
 impl Args {
     /// Whether tokens are drawn at random.
     pub fn samples(&self) -> bool {
-        self.temperature.is_some() || self.top_k.is_some() || self.top_p.is_some()
+        self.temperature.is_some()
+            || self.top_k.is_some()
+            || self.top_p.is_some()
+            || self.seed.is_some()
     }
+}
+
+/// New tokens where neither the arguments nor the run say how many.
+const DEFAULT_NEW: usize = 20;
+/// Most new tokens: each is a frame of the program.
+const MOST_NEW: usize = 100_000;
+
+/// What is to be done.
+struct Plan {
+    run: String,
+    from: Vec<i64>,
+    calls: Calls,
+    cached: bool,
+    /// The model has positions for no more than what is planned.
+    limited: bool,
+    end: Option<i64>,
+}
+
+/// Generates.
+///
+/// # Errors
+/// A scenario without a decoder, a prefix that its vocabulary does not have, a run that cannot run.
+pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
+    let session = common::open(&args.scenario, global, None, lang)?;
+    let plan = plan(args, &session)?;
+    let program = session.generation(&plan.calls, plan.cached)?;
+    let number = global.number().unwrap_or_default();
+    let mut made: Vec<Call> = Vec::new();
+    let mut out = io::stdout().lock();
+    let progress = Progress::new(max_new(&plan.calls), lang);
+    let mut failed = None;
+    let mut stopped = false;
+    if !args.json {
+        writeln!(out, "{}", escape(&text(&session, &plan.from)))?;
+    }
+    let told = &mut |call: &Call| {
+        if !args.json {
+            let line = line(&session, call, number, lang);
+            if let Err(e) = writeln!(out, "{line}").and_then(|()| out.flush()) {
+                failed = Some(e);
+            }
+        }
+        progress.step(call.call + 1);
+        stopped = plan
+            .end
+            .is_some_and(|end| !call.ids.is_empty() && call.ids.iter().all(|id| *id == end));
+        if args.json {
+            made.push(call.clone());
+        } else {
+            // Only the last is looked at again: long generations stay small.
+            let ids = made.first().map_or(&[][..], |c| &c.ids);
+            let ids = [ids, &call.ids[..1]].concat();
+            made = vec![Call {
+                ids,
+                beams: call.beams.clone(),
+                ..Call::default()
+            }];
+        }
+        failed.is_none() && !stopped
+    };
+    let ran = session.generate(&program, told);
+    progress.end();
+    if let Some(e) = failed {
+        return Err(e.into());
+    }
+    ran.map_err(|e| common::cannot_run(&e))?;
+    let stop = match (stopped, plan.limited) {
+        (true, _) => "eos",
+        (false, true) => "max_len",
+        (false, false) => "max_new",
+    };
+    if args.json {
+        let json = to_json(&session, &plan, &made, stop)?;
+        serde_json::to_writer_pretty(&mut out, &json).map_err(io::Error::from)?;
+        writeln!(out)?;
+    } else {
+        let all = made
+            .first()
+            .map_or_else(Vec::new, |c| match c.beams.first() {
+                Some(best) => best.clone(),
+                None => [plan.from.as_slice(), c.ids.as_slice()].concat(),
+            });
+        writeln!(out, "{}", escape(&text(&session, trimmed(&all, plan.end))))?;
+        if stop == "max_len" {
+            progress.say(
+                &Msg::new("generate.max_len").arg("most", session.most_positions().unwrap_or(0)),
+            );
+        }
+    }
+    out.flush()?;
+    Ok(())
+}
+
+fn max_new(calls: &Calls) -> usize {
+    calls.lengths().len()
+}
+
+fn plan(args: &Args, session: &Session) -> Result<Plan, Failure> {
+    let run = match &args.run {
+        Some(name) => Some(common::run(session, name)?),
+        None => session
+            .runs
+            .iter()
+            .position(|r| r.kind == RunKind::Inference),
+    };
+    let given = run.and_then(|r| session.calls_of(r));
+    if let (Some(name), None) = (&args.run, &given) {
+        return Err(Msg::new("generate.no_inference")
+            .arg("name", escape(name))
+            .into());
+    }
+    let words = &session.target_words;
+    let mut from: Vec<i64> = args.prefix_ids.iter().map(|i| i64::from(*i)).collect();
+    if let Some(text) = &args.prompt {
+        from = words.encode(text)?.into_iter().map(|t| t.id).collect();
+    }
+    if let Some(bad) = from.iter().find(|id| **id >= words.len() as i64) {
+        return Err(Msg::new("scenario.id_outside")
+            .arg("id", bad)
+            .arg("size", words.len())
+            .into());
+    }
+    let (mut choice, mut beams, mut new) = (Choice::Greedy, None, None);
+    match &given {
+        Some((Calls::Forced(prefixes), _)) if from.is_empty() => {
+            from = prefixes.first().cloned().unwrap_or_default();
+        }
+        Some((
+            Calls::Free {
+                from: f,
+                max_new,
+                choice: c,
+            },
+            _,
+        )) => {
+            (choice, new) = (*c, Some(*max_new));
+            if from.is_empty() {
+                from.clone_from(f);
+            }
+        }
+        Some((
+            Calls::Beam {
+                from: f,
+                max_new,
+                beams: b,
+                ..
+            },
+            _,
+        )) => {
+            (beams, new) = (Some(*b), Some(*max_new));
+            if from.is_empty() {
+                from.clone_from(f);
+            }
+        }
+        _ => {}
+    }
+    if from.is_empty() {
+        return Err(Msg::new("generate.no_prefix").into());
+    }
+    if args.greedy {
+        (choice, beams) = (Choice::Greedy, None);
+    } else if args.beams.is_some() {
+        beams = args.beams;
+    } else if args.samples() {
+        let (t, k, p, s) = match choice {
+            Choice::Sample {
+                temperature,
+                top_k,
+                top_p,
+                seed,
+            } => (temperature, top_k, top_p, seed),
+            Choice::Greedy => (1.0, None, None, 0),
+        };
+        beams = None;
+        choice = Choice::Sample {
+            temperature: args.temperature.unwrap_or(t),
+            top_k: args.top_k.or(k),
+            top_p: args.top_p.or(p),
+            seed: args.seed.unwrap_or(s),
+        };
+    }
+    let wanted = args.max_new.or(new).unwrap_or(DEFAULT_NEW);
+    if wanted > MOST_NEW {
+        return Err(Msg::new("scenario.max_new").arg("value", wanted).into());
+    }
+    // The last call sees all tokens but the one it makes.
+    let room = session
+        .most_positions()
+        .map_or(usize::MAX, |most| (most + 1).saturating_sub(from.len()));
+    if room == 0 {
+        return Err(Msg::new("generate.prefix_too_long")
+            .arg("tokens", from.len())
+            .arg("most", session.most_positions().unwrap_or(0))
+            .into());
+    }
+    let end = words.id("<eos>");
+    let max_new = wanted.min(room);
+    let calls = match beams {
+        Some(beams) if beams > MOST_BEAMS => {
+            return Err(Msg::new("scenario.beams")
+                .arg("value", beams)
+                .arg("most", MOST_BEAMS)
+                .into());
+        }
+        Some(beams) => Calls::Beam {
+            from: from.clone(),
+            max_new,
+            beams,
+            end,
+        },
+        None => Calls::Free {
+            from: from.clone(),
+            max_new,
+            choice,
+        },
+    };
+    let run = run.map_or_else(String::new, |r| session.runs[r].name.clone());
+    let cached = args.kv_cache == value::Switch::On;
+    Ok(Plan {
+        run,
+        from,
+        calls,
+        cached,
+        limited: wanted > room,
+        end,
+    })
+}
+
+/// Tokens as a text: words with spaces between, characters without.
+fn text(session: &Session, ids: &[i64]) -> String {
+    let words: Vec<String> = ids
+        .iter()
+        .map(|id| session.target_words.word(*id))
+        .collect();
+    words.join(if session.target_words.is_characters() {
+        ""
+    } else {
+        " "
+    })
+}
+
+/// Without the end tokens that a beam repeats after its end.
+fn trimmed(ids: &[i64], end: Option<i64>) -> &[i64] {
+    let mut len = ids.len();
+    while len > 1 && end == Some(ids[len - 1]) && end == Some(ids[len - 2]) {
+        len -= 1;
+    }
+    &ids[..len]
+}
+
+/// What one call chose.
+fn line(session: &Session, call: &Call, number: NumberFormat, lang: Lang) -> String {
+    let word = |id: &i64| escape(&session.target_words.word(*id)).into_owned();
+    if !call.beams.is_empty() {
+        let beams: Vec<String> = call
+            .beams
+            .iter()
+            .zip(&call.scores)
+            .map(|(ids, score)| {
+                let ids = trimmed(ids, session.target_words.id("<eos>"));
+                format!(
+                    "{} ({})",
+                    escape(&text(session, ids)),
+                    number.format(*score)
+                )
+            })
+            .collect();
+        return format!("{}  {}", call.call, beams.join(" | "));
+    }
+    let chosen = call.ids.iter().zip(&call.chosen_probs);
+    let mut line = format!("{}", call.call);
+    for (id, p) in chosen {
+        line.push_str("  ");
+        line.push_str(
+            &Msg::new("generate.token")
+                .arg("word", word(id))
+                .arg("id", id)
+                .arg("prob", number.format(*p))
+                .render(lang),
+        );
+    }
+    if let Some(drawn) = call.drawn {
+        let msg = Msg::new("generate.drawn").arg("value", number.format(drawn));
+        line.push_str(&msg.render(lang));
+    }
+    if call.tie {
+        line.push_str(&Msg::new("generate.tie").render(lang));
+    }
+    line
+}
+
+/// How far a generation is, on standard error, where that is a terminal and the tokens go elsewhere.
+struct Progress {
+    shown: bool,
+    all: usize,
+    lang: Lang,
+    start: Instant,
+}
+
+impl Progress {
+    fn new(all: usize, lang: Lang) -> Self {
+        let shown = io::stderr().is_terminal() && !io::stdout().is_terminal();
+        Self {
+            shown,
+            all,
+            lang,
+            start: Instant::now(),
+        }
+    }
+
+    fn step(&self, done: usize) {
+        if self.shown {
+            let rate = done as f64 / self.start.elapsed().as_secs_f64().max(1e-9);
+            let msg = Msg::new("generate.progress")
+                .arg("done", done)
+                .arg("all", self.all)
+                .arg("rate", format!("{rate:.1}"));
+            let _ = write!(io::stderr(), "\r{}\x1b[K", msg.render(self.lang));
+        }
+    }
+
+    fn end(&self) {
+        if self.shown {
+            let _ = write!(io::stderr(), "\r\x1b[K");
+        }
+    }
+
+    fn say(&self, msg: &Msg) {
+        let _ = writeln!(io::stderr(), "{}", msg.render(self.lang));
+    }
+}
+
+/// A number; what JSON has no number for is a string.
+fn number(x: f64) -> Json {
+    if x.is_finite() {
+        json!(x)
+    } else {
+        json!(crate::text::number::exact(x))
+    }
+}
+
+fn numbers(row: &[f64]) -> Vec<Json> {
+    row.iter().copied().map(number).collect()
+}
+
+fn to_json(session: &Session, plan: &Plan, made: &[Call], stop: &str) -> Result<Json, Failure> {
+    let words = |ids: &[i64]| -> Vec<String> {
+        ids.iter()
+            .map(|id| session.target_words.word(*id))
+            .collect()
+    };
+    let beamed = matches!(plan.calls, Calls::Beam { .. });
+    let last = made.last();
+    let ids: Vec<i64> = match last.and_then(|c| c.beams.first()) {
+        Some(best) => trimmed(best, plan.end)[plan.from.len()..].to_vec(),
+        None => made.iter().flat_map(|c| c.ids.iter().copied()).collect(),
+    };
+    let flops = |cached: bool| -> Result<Vec<u64>, Failure> {
+        let program = session.generation(&plan.calls, cached)?;
+        let mut flops = frame_flops(&program, session.precision);
+        flops.truncate(made.len());
+        Ok(flops)
+    };
+    let (with, without) = (flops(true)?, flops(false)?);
+    let calls: Vec<Json> = made
+        .iter()
+        .enumerate()
+        .map(|(i, c)| {
+            let mut json = json!({
+                "call": c.call,
+                "tie": c.tie,
+                "drawn": c.drawn.map(number),
+                "argmax": c.argmax(),
+                "flops": { "cached": with.get(i), "uncached": without.get(i) },
+            });
+            if beamed {
+                json["logits"] = c.logits.iter().map(|r| numbers(r)).collect();
+                json["probs"] = c.probs.iter().map(|r| numbers(r)).collect();
+                json["beams"] = c
+                    .beams
+                    .iter()
+                    .enumerate()
+                    .map(|(b, tokens)| {
+                        json!({
+                            "parent": c.parents[b],
+                            "id": c.ids[b],
+                            "text": session.target_words.word(c.ids[b]),
+                            "prob": number(c.chosen_probs[b]),
+                            "score": number(c.scores[b]),
+                            "ids": tokens,
+                        })
+                    })
+                    .collect();
+            } else {
+                json["id"] = json!(c.ids.first());
+                json["text"] = json!(c.ids.first().map(|id| session.target_words.word(*id)));
+                json["prob"] = json!(c.chosen_probs.first().copied().map(number));
+                json["logits"] = json!(numbers(&c.logits[0]));
+                json["probs"] = json!(numbers(&c.probs[0]));
+            }
+            json
+        })
+        .collect();
+    let choice = match &plan.calls {
+        Calls::Free {
+            choice:
+                Choice::Sample {
+                    temperature,
+                    top_k,
+                    top_p,
+                    seed,
+                },
+            ..
+        } => json!({
+            "kind": "sample", "temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed,
+        }),
+        Calls::Beam { beams, .. } => json!({ "kind": "beam", "beams": beams }),
+        _ => json!({ "kind": "greedy" }),
+    };
+    Ok(json!({
+        "scenario": session.scenario.name,
+        "run": plan.run,
+        "precision": format!("{:?}", session.precision).to_lowercase(),
+        "choice": choice,
+        "kv_cache": plan.cached,
+        "prefix": { "ids": plan.from, "texts": words(&plan.from) },
+        "ids": ids,
+        "texts": words(&ids),
+        "text": text(session, &[plan.from.as_slice(), &ids].concat()),
+        "stopped": stop,
+        "calls": calls,
+    }))
 }

@@ -97,6 +97,7 @@ fn run(cli: &Cli, lang: Lang) -> Result<(), Failure> {
         #[cfg(feature = "tui")]
         Some(Command::Snapshot(args)) => snapshot::run(args, &cli.global, lang),
         Some(Command::ConfigTemplate(_)) => config_template::run(lang),
+        Some(Command::Generate(args)) => generate::run(args, &cli.global, lang),
         Some(Command::Completions(args)) => completions::run(args, lang),
         Some(Command::Man(args)) => man::run(args, lang),
         Some(Command::Help(args)) => help::run(args, lang),

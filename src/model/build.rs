@@ -321,7 +321,8 @@ impl<'a> ModelBuilder<'a> {
                     padding: source.real.as_deref(),
                     ..Hidden::default()
                 };
-                hidden.mask(batch, queries, first, source.tokens())
+                // One sentence may be read by several beams: the mask is then theirs together.
+                hidden.mask(source.batch, queries, first, source.tokens())
             })
             .collect();
         self.stack(

@@ -3,6 +3,7 @@
 //! The next token is a node like any other, so the whole run is known before it starts; stopping at an end token is
 //! the interpreter's business. With a cache a frame computes the last position only; its numbers have the same bits.
 
+use super::beam;
 use super::blocks::Cache;
 use super::build::{ModelBuilder, Sequences};
 use crate::program::composite::{self, Shift};
@@ -44,6 +45,29 @@ pub enum Calls {
         /// How the next token is chosen.
         choice: Choice,
     },
+    /// The most probable continuations, several at a time.
+    Beam {
+        /// First tokens.
+        from: Vec<i64>,
+        /// Number of calls.
+        max_new: usize,
+        /// How many are kept.
+        beams: usize,
+        /// The token after which a beam is complete.
+        end: Option<i64>,
+    },
+}
+
+impl Calls {
+    /// Tokens that each call sees, the cached ones included.
+    pub fn lengths(&self) -> Vec<usize> {
+        match self {
+            Calls::Forced(prefixes) => prefixes.iter().map(Vec::len).collect(),
+            Calls::Free { from, max_new, .. } | Calls::Beam { from, max_new, .. } => {
+                (0..*max_new).map(|i| from.len() + i).collect()
+            }
+        }
+    }
 }
 
 /// Builds a generation run: the encoder once, then one frame a call. `known` is the sentence that forced prefixes
@@ -68,10 +92,19 @@ pub fn generate(
     };
     match calls {
         Calls::Forced(prefixes) => {
+            let mut cache = cached.then(Cache::default);
+            let mut before: &[i64] = &[];
             for (i, prefix) in prefixes.iter().enumerate() {
                 let path = format!("gen.{i}.tokens");
                 let tokens = composite::token_ids(&mut m.b, &path, 1, prefix)?;
-                let probs = frame(&mut m, i, tokens, 0, memory, None)?;
+                // What is kept helps only a prefix that goes on from the one before.
+                let goes_on = prefix.len() > before.len() && prefix.starts_with(before);
+                if let Some(cache) = cache.as_mut().filter(|_| !goes_on) {
+                    cache.own.clear();
+                }
+                let first = if cached && goes_on { before.len() } else { 0 };
+                let probs = frame(&mut m, i, tokens, first, memory, cache.as_mut())?;
+                before = prefix;
                 if let Some(&next) = known
                     .and_then(|k| k.strip_prefix(prefix.as_slice()))
                     .and_then(|rest| rest.first())
@@ -100,12 +133,18 @@ pub fn generate(
                 }
             }
         }
+        Calls::Beam {
+            from,
+            max_new,
+            beams,
+            end,
+        } => beam::search(&mut m, memory, from, *max_new, *beams, *end, cached)?,
     }
     Ok(m.b.finish())
 }
 
 /// One decoding call over `tokens [1, token]`; with a cache, over those from `first` on.
-fn frame(
+pub(super) fn frame(
     m: &mut ModelBuilder<'_>,
     i: usize,
     tokens: NodeId,

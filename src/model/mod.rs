@@ -1,5 +1,6 @@
 //! Configuration → program: parameters by path, blocks as composites.
 
+mod beam;
 mod blocks;
 pub mod build;
 pub mod config;

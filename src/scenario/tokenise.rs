@@ -121,6 +121,11 @@ impl Words {
         self.size == 0
     }
 
+    /// Whether words are single characters, written without spaces between them.
+    pub fn is_characters(&self) -> bool {
+        self.characters
+    }
+
     /// The id of a word.
     pub fn id(&self, word: &str) -> Option<i64> {
         self.index.get(word).copied()

@@ -1,5 +1,6 @@
 //! A scenario opened: its words, its parameters, its runs (executed when first looked at) and its numbered steps.
 
+pub mod generation;
 mod inputs;
 mod labels;
 mod open;
@@ -22,7 +23,7 @@ use crate::walkthrough::Detail;
 
 pub use inputs::Inputs;
 pub use labels::Labels;
-pub use open::{Options, open, view};
+pub use open::{MOST_BEAMS, Options, open, view};
 pub use steps::{Place, Steps};
 
 /// What a run is.

@@ -31,6 +31,9 @@ pub struct Options {
 /// Largest file that a scenario may name: 64 GiB.
 const LARGEST_FILE: u64 = 64 << 30;
 
+/// Most beams of a beam search.
+pub const MOST_BEAMS: usize = 1024;
+
 /// Opens a scenario: tokenises, loads parameters, builds the programs of its runs. Nothing is run yet.
 ///
 /// # Errors
@@ -220,7 +223,7 @@ fn training(
 ///
 /// # Errors
 /// Prefixes that the vocabulary does not have; settings that make no sense.
-fn calls(s: &Session, decode: &Decode, at: &str) -> Result<Calls, Problem> {
+pub(super) fn calls(s: &Session, decode: &Decode, at: &str) -> Result<Calls, Problem> {
     if s.scenario.model.decoder.is_none() || s.scenario.model.output.none {
         return Err(Problem::new(at, Msg::new("scenario.no_decoder")));
     }
@@ -270,7 +273,29 @@ fn calls(s: &Session, decode: &Decode, at: &str) -> Result<Calls, Problem> {
             };
             free(from, *max_new, choice)
         }
-        Decode::Beam { .. } => Err(Problem::new(at, Msg::new("scenario.no_beams"))),
+        Decode::Beam {
+            from,
+            max_new,
+            beams,
+        } => {
+            if *beams == 0 || *beams > MOST_BEAMS {
+                return Err(Problem::new(
+                    format!("{at}.beams"),
+                    Msg::new("scenario.beams")
+                        .arg("value", beams)
+                        .arg("most", MOST_BEAMS),
+                ));
+            }
+            match free(from, *max_new, Choice::Greedy)? {
+                Calls::Free { from, max_new, .. } => Ok(Calls::Beam {
+                    from,
+                    max_new,
+                    beams: *beams,
+                    end: words.id("<eos>"),
+                }),
+                other => Ok(other),
+            }
+        }
     }
 }
 

@@ -1,0 +1,198 @@
+//! Beam search: of all continuations of the kept beams, the most probable are kept.
+//!
+//! A beam's score is the sum of the logarithms of its tokens' probabilities, without a correction for length. Equal
+//! scores keep the order (beam, token id). A beam that has ended goes on with its end token at no cost.
+
+use super::blocks::Cache;
+use super::build::{ModelBuilder, Sequences};
+use super::generate::frame;
+use crate::program::composite;
+use crate::program::{Binary, BuildError, Constant, NodeId, Op, Pick, ScopeKind, Unary, reason};
+use crate::tensor::{Axis, Shape};
+
+/// Tables that turn a place among all candidates, `beam · vocab + token`, into its two parts.
+#[derive(Clone, Copy, Debug)]
+struct Tables {
+    /// Beam of a candidate, `[beams · vocab]`.
+    parents: NodeId,
+    /// Token of a candidate, `[beams · vocab]`.
+    ids: NodeId,
+    /// Where a beam may end.
+    end: Option<End>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct End {
+    /// 1 at the end token, `[vocab]`.
+    is_end: NodeId,
+    /// By whether a beam has ended: nothing hidden, everything hidden, `[2, vocab]`.
+    hidden: NodeId,
+    /// By whether a beam has ended: nothing hidden, everything but the end token hidden, `[2, vocab]`.
+    closed: NodeId,
+}
+
+/// Frames `gen.N` over all beams, each followed by `gen.N.next`: log-probabilities, scores, candidates in order, and
+/// the parents, ids and scores of those kept.
+pub(super) fn search(
+    m: &mut ModelBuilder<'_>,
+    memory: Option<(NodeId, &Sequences)>,
+    from: &[i64],
+    max_new: usize,
+    beams: usize,
+    end: Option<i64>,
+    cached: bool,
+) -> Result<(), BuildError> {
+    let mut cache = cached.then(Cache::default);
+    let mut tokens = composite::token_ids(&mut m.b, "gen.0.tokens", 1, from)?;
+    let mut tables = None;
+    let mut scores = None;
+    let mut first = 0;
+    for i in 0..max_new {
+        let probs = frame(m, i, tokens, first, memory, cache.as_mut())?;
+        let tables = match tables {
+            Some(t) => t,
+            None => *tables.insert(self::tables(m, probs, beams, end)?),
+        };
+        let kept = m.within(&format!("gen.{i}.next"), ScopeKind::Group, |m| {
+            keep(m, probs, tokens, scores, beams, &tables)
+        })?;
+        scores = Some(kept.scores);
+        if i + 1 == max_new {
+            break;
+        }
+        first = if cached {
+            m.b.shape(tokens).dims()[1]
+        } else {
+            0
+        };
+        if let Some(cache) = &mut cache {
+            m.within(&format!("gen.{i}.cache"), ScopeKind::Group, |m| {
+                reorder(m, cache, kept.parents)
+            })?;
+        }
+        tokens = m.within(&format!("gen.{}", i + 1), ScopeKind::Group, |m| {
+            m.b.reshape("tokens", kept.tokens, m.b.shape(kept.tokens))
+        })?;
+    }
+    Ok(())
+}
+
+fn tables(
+    m: &mut ModelBuilder<'_>,
+    probs: NodeId,
+    beams: usize,
+    end: Option<i64>,
+) -> Result<Tables, BuildError> {
+    let words = m.b.shape(probs).dims()[2];
+    m.within("beam", ScopeKind::Group, |m| {
+        let all = Shape::named(&[(Axis::Other, beams * words)]);
+        let mut table = |name: &str, of: &dyn Fn(usize) -> usize| {
+            let values: Vec<i64> = (0..beams * words).map(|i| of(i) as i64).collect();
+            m.b.constant(name, all, Constant::Int(values.into()))
+        };
+        let parents = table("parents", &|i| i / words)?;
+        let ids = table("ids", &|i| i % words)?;
+        let end = end
+            .map(|end| -> Result<End, BuildError> {
+                let is = |id: usize| id as i64 == end;
+                let flags: Vec<i64> = (0..words).map(|id| i64::from(is(id))).collect();
+                let row = Shape::named(&[(Axis::Vocab, words)]);
+                let rows = Shape::named(&[(Axis::Other, 2), (Axis::Vocab, words)]);
+                let mut hidden = vec![0; words];
+                hidden.resize(2 * words, reason::GIVEN);
+                let mut closed = hidden.clone();
+                if let Some(open) = (0..words).find(|id| is(*id)) {
+                    closed[words + open] = 0;
+                }
+                Ok(End {
+                    is_end: m.b.constant("is_end", row, Constant::Int(flags.into()))?,
+                    hidden: m.b.mask("hidden", rows, hidden)?,
+                    closed: m.b.mask("closed", rows, closed)?,
+                })
+            })
+            .transpose()?;
+        Ok(Tables { parents, ids, end })
+    })
+}
+
+/// What a call keeps: `[beams]` parents, `[beams, 1]` scores, `[beams, token + 1]` tokens.
+struct Kept {
+    parents: NodeId,
+    scores: NodeId,
+    tokens: NodeId,
+}
+
+fn keep(
+    m: &mut ModelBuilder<'_>,
+    probs: NodeId,
+    tokens: NodeId,
+    before: Option<NodeId>,
+    beams: usize,
+    tables: &Tables,
+) -> Result<Kept, BuildError> {
+    let b = &mut m.b;
+    let s = b.shape(probs);
+    let (rows, last, words) = (s.dims()[0], s.dims()[1] - 1, s.dims()[2]);
+    let row = Shape::named(&[(Axis::Batch, rows), (Axis::Vocab, words)]);
+    let cut = b.slice("probs_row", probs, 1, last, 1)?;
+    b.inline(cut);
+    let probs = b.reshape("probs", cut, row)?;
+    let mut log_probs = b.unary("log_probs", Unary::Ln, probs)?;
+    if let (Some(end), Some(_)) = (tables.end, before) {
+        let t = b.shape(tokens).dims()[1];
+        let newest = b.slice("newest_column", tokens, 1, t - 1, 1)?;
+        let newest = b.reshape("newest", newest, Shape::named(&[(Axis::Batch, rows)]))?;
+        let ended = b.gather("ended", Pick::Rows, end.is_end, newest)?;
+        let hidden = b.gather("ended_hidden", Pick::Rows, end.hidden, ended)?;
+        let closed = b.gather("ended_closed", Pick::Rows, end.closed, ended)?;
+        let free = b.mask_fill("free", log_probs, hidden, 0.0)?;
+        log_probs = b.mask_fill("open", free, closed, f64::NEG_INFINITY)?;
+    }
+    let scores = match before {
+        Some(before) => b.binary("scores", Binary::Add, before, log_probs)?,
+        None => b.reshape("scores", log_probs, row)?,
+    };
+    let all = Shape::named(&[(Axis::One, 1), (Axis::Other, rows * words)]);
+    let all = b.reshape("candidates", scores, all)?;
+    let order = b.apply("order", Op::ArgSort, &[all])?;
+    let kept = beams.min(rows * words);
+    let top = b.slice("kept", order, 1, 0, kept)?;
+    let kept_scores = b.gather("kept_scores_row", Pick::Along, all, top)?;
+    b.inline(kept_scores);
+    let column = Shape::named(&[(Axis::Batch, kept), (Axis::One, 1)]);
+    let kept_scores = b.reshape("kept_scores", kept_scores, column)?;
+    let flat = Shape::named(&[(Axis::Batch, kept)]);
+    let top = b.reshape("kept_flat", top, flat)?;
+    b.inline(top);
+    let parents = b.gather("parents", Pick::Rows, tables.parents, top)?;
+    let ids = b.gather("ids", Pick::Rows, tables.ids, top)?;
+    let ids = b.reshape(
+        "id",
+        ids,
+        Shape::named(&[(Axis::Batch, kept), (Axis::Token, 1)]),
+    )?;
+    let histories = b.gather("parent_tokens", Pick::Rows, tokens, parents)?;
+    b.name_axes(histories, &[Axis::Batch, Axis::Token]);
+    let tokens = b.concat("tokens", 1, &[histories, ids])?;
+    Ok(Kept {
+        parents,
+        scores: kept_scores,
+        tokens,
+    })
+}
+
+/// Keys and values follow the beams they belong to. Those of cross-attention are the same for all.
+fn reorder(m: &mut ModelBuilder<'_>, cache: &mut Cache, parents: NodeId) -> Result<(), BuildError> {
+    for (layer, slot) in cache.own.iter_mut().enumerate() {
+        if let Some((k, v)) = slot {
+            for (name, node) in [("k", k), ("v", v)] {
+                let axes = m.b.shape(*node);
+                let axes = axes.axes();
+                let path = format!("{layer}.{name}");
+                *node = m.b.gather(&path, Pick::Rows, *node, parents)?;
+                m.b.name_axes(*node, axes);
+            }
+        }
+    }
+    Ok(())
+}
