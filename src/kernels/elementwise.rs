@@ -143,29 +143,60 @@ fn zip_run<T: Real>(x: &[T], sx: usize, y: &[T], sy: usize, out: &mut [T], f: &i
     }
 }
 
-/// `out[i] = e^x[i]`, the bits of [`Real::exp`].
-///
-/// # Panics
-/// Where the lengths differ.
-pub fn exp_slice<T: Real>(x: &[T], out: &mut [T]) {
-    map(x, out, T::exp);
+/// A slice kernel whose loop calls the method itself, which is always inlined: a function handed over as a value is
+/// inlined only while it is small, and erf is not.
+macro_rules! slice_kernel {
+    ($(#[$doc:meta])* $name:ident, $method:ident) => {
+        $(#[$doc])*
+        ///
+        /// # Panics
+        /// Where the lengths differ.
+        pub fn $name<T: Real>(x: &[T], out: &mut [T]) {
+            #[inline(always)]
+            fn plain<T: Real>(x: &[T], out: &mut [T]) {
+                for (out, &x) in out.iter_mut().zip(x) {
+                    *out = x.$method();
+                }
+            }
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+            fn avx512<T: Real>(x: &[T], out: &mut [T]) {
+                plain(x, out);
+            }
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2")]
+            fn avx2<T: Real>(x: &[T], out: &mut [T]) {
+                plain(x, out);
+            }
+            assert_eq!(x.len(), out.len(), "lengths of a map");
+            par::chunks(out, |at, out| {
+                let x = &x[at..at + out.len()];
+                match par::width() {
+                    // SAFETY: `width` has found the processor to have the instruction set.
+                    #[cfg(target_arch = "x86_64")]
+                    par::Width::Avx512 => unsafe { avx512(x, out) },
+                    // SAFETY: as above.
+                    #[cfg(target_arch = "x86_64")]
+                    par::Width::Avx2 => unsafe { avx2(x, out) },
+                    par::Width::Plain => plain(x, out),
+                }
+            });
+        }
+    };
 }
 
-/// `out[i] = erf(x[i])`, the bits of [`Real::erf`].
-///
-/// # Panics
-/// Where the lengths differ.
-pub fn erf_slice<T: Real>(x: &[T], out: &mut [T]) {
-    map(x, out, T::erf);
-}
-
-/// `out[i] = tanh(x[i])`, the bits of [`Real::tanh`].
-///
-/// # Panics
-/// Where the lengths differ.
-pub fn tanh_slice<T: Real>(x: &[T], out: &mut [T]) {
-    map(x, out, T::tanh);
-}
+slice_kernel!(
+    /// `out[i] = e^x[i]`, the bits of [`Real::exp`].
+    exp_slice, exp
+);
+slice_kernel!(
+    /// `out[i] = erf(x[i])`, the bits of [`Real::erf`].
+    erf_slice, erf
+);
+slice_kernel!(
+    /// `out[i] = tanh(x[i])`, the bits of [`Real::tanh`].
+    tanh_slice, tanh
+);
 
 #[cfg(test)]
 #[allow(clippy::float_cmp)] // the exact value is what is asked

@@ -18,25 +18,49 @@ pub(super) fn chunks<E: Send>(out: &mut [E], f: impl Fn(usize, &mut [E]) + Sync)
     }
 }
 
-/// Calls `f`, compiled for the widest vectors of this processor as far as it is inlined. That changes speed only:
-/// the compiler neither fuses nor reorders arithmetic.
+/// The widest vectors of this processor that loops are compiled for.
+#[derive(Clone, Copy)]
+pub(super) enum Width {
+    /// AVX-512 F, DQ and VL.
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+    /// AVX2.
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    /// What every processor of the architecture has.
+    Plain,
+}
+
+/// See [`Width`]. It decides about speed only: the compiler neither fuses nor reorders arithmetic.
 #[inline(always)]
-pub(super) fn wide<R>(f: impl FnOnce() -> R) -> R {
+pub(super) fn width() -> Width {
     #[cfg(target_arch = "x86_64")]
     {
         if is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512dq")
             && is_x86_feature_detected!("avx512vl")
         {
-            // SAFETY: the processor has these.
-            return unsafe { wide_avx512(f) };
+            return Width::Avx512;
         }
         if is_x86_feature_detected!("avx2") {
-            // SAFETY: the processor has it.
-            return unsafe { wide_avx2(f) };
+            return Width::Avx2;
         }
     }
-    f()
+    Width::Plain
+}
+
+/// Calls `f`, compiled for the widest vectors of this processor as far as it is inlined.
+#[inline(always)]
+pub(super) fn wide<R>(f: impl FnOnce() -> R) -> R {
+    match width() {
+        // SAFETY: `width` has found the processor to have the instruction set.
+        #[cfg(target_arch = "x86_64")]
+        Width::Avx512 => unsafe { wide_avx512(f) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Width::Avx2 => unsafe { wide_avx2(f) },
+        Width::Plain => f(),
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
