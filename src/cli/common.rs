@@ -25,6 +25,20 @@ pub fn open(
     detail: Option<value::DetailName>,
     lang: Lang,
 ) -> Result<Session, Failure> {
+    open_at(arg, global, detail, None, lang)
+}
+
+/// Opens the scenario that `arg` names before update `update` (counted from 1) of its training.
+///
+/// # Errors
+/// Diagnostics of all that is wrong with it; training that stops before.
+pub fn open_at(
+    arg: &Path,
+    global: &Global,
+    detail: Option<value::DetailName>,
+    update: Option<usize>,
+    lang: Lang,
+) -> Result<Session, Failure> {
     let loaded = scenario::load(arg).map_err(|d| Failure::Diagnostic(d.render(lang)))?;
     let detail = match detail {
         Some(value::DetailName::Full) => Detail::Full,
@@ -35,6 +49,7 @@ pub fn open(
         session::Options {
             precision: global.precision(),
             detail,
+            update: update.unwrap_or(1) as u64,
         },
         lang,
     )

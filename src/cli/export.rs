@@ -23,6 +23,9 @@ pub struct Args {
     /// The run; the scenario's first unless given.
     #[arg(long, value_name = "NAME")]
     pub run: Option<String>,
+    /// Before which update of the training, counted from 1.
+    #[arg(long, value_name = "N", value_parser = value::count)]
+    pub update: Option<usize>,
     #[arg(long, value_name = "FORMAT", value_parser = value::format)]
     pub(super) format: Option<Format>,
     #[arg(short, long, value_name = "FILE")]
@@ -60,7 +63,7 @@ impl Args {
 /// # Errors
 /// A scenario that cannot be opened, a step or run that is not there, a file that cannot be written.
 pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
-    let session = common::open(&args.scenario, global, args.detail, lang)?;
+    let session = common::open_at(&args.scenario, global, args.detail, args.update, lang)?;
     let steps = common::steps(&session, args.run.as_deref())?;
     let chosen = choose(&session, &steps, &args.step)?;
     let number = global.number().unwrap_or_default();

@@ -172,6 +172,7 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
 #[cfg(not(feature = "tui"))]
 pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     let list = super::steps::Args {
+        update: None,
         scenario: args.scenario(),
         run: args.run.clone(),
         detail: None,

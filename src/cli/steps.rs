@@ -18,6 +18,9 @@ pub struct Args {
     /// The run; the scenario's first unless given.
     #[arg(long, value_name = "NAME")]
     pub run: Option<String>,
+    /// Before which update of the training, counted from 1.
+    #[arg(long, value_name = "N", value_parser = value::count)]
+    pub update: Option<usize>,
     /// Detail of a walkthrough made from the program; the scenario's own unless given.
     #[arg(long, value_name = "LEVEL")]
     pub detail: Option<value::DetailName>,
@@ -34,7 +37,7 @@ pub struct Args {
 /// # Errors
 /// A scenario that cannot be opened, a run that is not there, standard output.
 pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
-    let session = common::open(&args.scenario, global, args.detail, lang)?;
+    let session = common::open_at(&args.scenario, global, args.detail, args.update, lang)?;
     let steps = common::steps(&session, args.run.as_deref())?;
     let mut out = BufWriter::new(io::stdout().lock());
     let mut list = Vec::new();

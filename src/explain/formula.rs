@@ -1,6 +1,8 @@
 //! The formula of a tensor, from the program: `score1 = Q1 · K1ᵀ / √2`.
 
-use crate::program::{Affine, Binary, NodeId, Op, Pick, Program, Reduction, ScopeKind, Unary};
+use crate::program::{
+    Affine, Binary, Constant, Leaf, NodeId, Op, Pick, Program, Reduction, ScopeKind, Unary,
+};
 
 /// The right-hand side of `node`'s formula; `names` gives the symbol of a tensor. Empty for a given tensor.
 pub fn formula(program: &Program, node: NodeId, names: &dyn Fn(NodeId) -> String) -> String {
@@ -49,6 +51,8 @@ impl Writer<'_> {
         };
         let plain = |text: String| (text, false);
         match &node.op {
+            // A number given in the line itself.
+            Op::Leaf(Leaf::Constant(Constant::Filled(c))) if node.inline => plain(constant(*c)),
             Op::Leaf(_) => plain((self.names)(id)),
             Op::MatMul {
                 transpose_a,
@@ -77,7 +81,9 @@ impl Writer<'_> {
                 Binary::Add => (format!("{} + {}", x(0).0, x(1).0), true),
                 Binary::Sub => (format!("{} - {}", x(0).0, tight(1)), true),
                 Binary::Mul => plain(format!("{} ⊙ {}", tight(0), tight(1))),
-                Binary::Div | Binary::DivOrZero => plain(format!("{} / {}", tight(0), tight(1))),
+                Binary::Div | Binary::DivOrZero => {
+                    plain(format!("{} / {}", tight(0), self.divisor(node.inputs[1])))
+                }
                 Binary::Max => plain(format!("max({}, {})", x(0).0, x(1).0)),
             },
             Op::Affine(f) => match f {
@@ -98,11 +104,52 @@ impl Writer<'_> {
             }
             Op::Gather(Pick::Rows) => plain(format!("{}[{}]", tight(0), x(1).0)),
             Op::Gather(Pick::Along) => plain(format!("{}[…, {}]", tight(0), x(1).0)),
-            Op::ScatterAdd(_) => plain(format!("scatter({} → {})", x(2).0, x(1).0)),
+            Op::ScatterAdd(_) => {
+                let added = match self.filled(node.inputs[2]) {
+                    Some(-1.0) => format!("onehot({})", x(1).0),
+                    _ => format!("scatter({} → {})", x(2).0, x(1).0),
+                };
+                match (self.filled(node.inputs[0]), self.filled(node.inputs[2])) {
+                    (Some(0.0), _) => plain(added),
+                    (_, Some(-1.0)) => (format!("{} - {added}", x(0).0), true),
+                    _ => (format!("{} + {added}", x(0).0), true),
+                }
+            }
             Op::MaskFill { .. } => plain(format!("mask({}, {})", x(0).0, x(1).0)),
             Op::ArgMax => plain(format!("argmax({})", x(0).0)),
             Op::ArgSort => plain(format!("argsort({})", x(0).0)),
             Op::Sample => plain(format!("sample({}, {})", x(0).0, x(1).0)),
+        }
+    }
+
+    /// The number that a constant in the line is filled with.
+    fn filled(&self, id: NodeId) -> Option<f64> {
+        let node = self.program.node(id);
+        match node.op {
+            Op::Leaf(Leaf::Constant(Constant::Filled(c))) if node.inline => Some(c),
+            _ => None,
+        }
+    }
+
+    /// The text of a divisor: brackets around what is itself a product or quotient.
+    fn divisor(&self, id: NodeId) -> String {
+        let (text, sum) = self.write(id, false);
+        let mut at = id;
+        while self.program.node(at).inline && self.program.node(at).op.moves_only() {
+            at = self.program.node(at).inputs[0];
+        }
+        let node = self.program.node(at);
+        let product = matches!(
+            node.op,
+            Op::Binary(Binary::Mul | Binary::Div | Binary::DivOrZero)
+                | Op::Affine(Affine::Mul(_) | Affine::Div(_))
+                | Op::MatMul { .. }
+                | Op::Unary(Unary::Neg)
+        );
+        if sum || node.inline && product {
+            format!("({text})")
+        } else {
+            text
         }
     }
 }
@@ -118,8 +165,10 @@ fn constant(c: f64) -> String {
     {
         return format!("√{near}");
     }
-    let text = format!("{c}");
-    if text.len() > 8 {
+    let (text, power) = (format!("{c}"), format!("{c:e}"));
+    if power.len() < text.len() && power.len() <= 8 {
+        power
+    } else if text.len() > 8 {
         format!("{c:.4}")
     } else {
         text

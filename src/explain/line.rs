@@ -125,6 +125,16 @@ impl Piece {
         self.spans.first().is_some_and(|s| s.text.starts_with('-'))
     }
 
+    /// As the right side of a plus: a negative number in brackets, a whole sum with only its first number so.
+    fn signed_right(mut self) -> Self {
+        if self.binds != Binds::Sum || !self.is_negative() || self.spans[0].cell.is_none() {
+            return self.signed();
+        }
+        self.spans.insert(0, text("("));
+        self.spans.insert(2, text(")"));
+        self
+    }
+
     fn signed(self) -> Self {
         if self.is_negative() {
             self.bracketed()
@@ -201,7 +211,7 @@ impl<'t> Explainer<'t> {
         let mut spans = vec![text(format!("{name} = "))];
         let node = self.program().node(cell.node);
         let result = self.number(cell, style.number);
-        match self.origin(cell, &arithmetic) {
+        match self.origin(&arithmetic) {
             // A number that was only moved: say from where.
             Some(Moved::From(from)) => {
                 if let Some(from_name) = names(from).filter(|n| n != name) {
@@ -232,22 +242,23 @@ impl<'t> Explainer<'t> {
     }
 
     /// Where a number that is not computed here comes from, looking through inline moves.
-    fn origin(&self, cell: Cell, arithmetic: &Arithmetic) -> Option<Moved> {
+    fn origin(&self, arithmetic: &Arithmetic) -> Option<Moved> {
         match arithmetic {
             Arithmetic::Given => Some(Moved::Given),
             Arithmetic::Copy(from) => {
                 if !self.program().node(from.node).inline {
                     return Some(Moved::From(*from));
                 }
-                match self.origin(*from, &self.arithmetic(*from))? {
+                match self.origin(&self.arithmetic(*from))? {
                     Moved::Given => Some(Moved::From(*from)),
                     Moved::From(from) => Some(Moved::From(from)),
                 }
             }
-            _ => {
-                let _ = cell;
-                None
+            // One number put into zeros, or none.
+            Arithmetic::Scatter(base, terms) if terms.len() < 2 && self.is_zero_leaf(*base) => {
+                Some(terms.first().map_or(Moved::Given, |t| Moved::From(*t)))
             }
+            _ => None,
         }
     }
 
@@ -269,6 +280,11 @@ impl<'t> Explainer<'t> {
             open.append(&mut inner);
         }
         out
+    }
+
+    /// Whether a cell is a zero that was given, where a gradient begins to be summed.
+    fn is_zero_leaf(&self, c: Cell) -> bool {
+        matches!(self.program().node(c.node).op, Op::Leaf(_)) && self.value(c) == 0.0
     }
 
     fn shown(&self, c: Cell, style: &Style) -> Piece {
@@ -336,8 +352,16 @@ impl<'t> Explainer<'t> {
             }
             Arithmetic::Scatter(base, terms) => {
                 // A base of zeros is where a gradient begins to be summed: only the terms are written.
-                let zero = matches!(self.program().node(base.node).op, Op::Leaf(_))
-                    && self.value(base) == 0.0;
+                let zero = self.is_zero_leaf(base);
+                // Softmax minus one-hot: a given −1 is taken off.
+                if let [one] = terms[..]
+                    && !zero
+                    && matches!(self.program().node(one.node).op, Op::Leaf(_))
+                    && self.value(one) < 0.0
+                {
+                    let less = Piece::atom(constant(-self.value(one), style));
+                    return Piece::join(inner(base), " - ", less, Binds::Sum);
+                }
                 let cells: Vec<Cell> = (!zero || terms.is_empty())
                     .then_some(base)
                     .into_iter()
@@ -467,7 +491,7 @@ impl<'t> Explainer<'t> {
             Binary::Add if right.path.ends_with("mask_bias_row") && zero(b) => inner(a),
             Binary::Add if right.path.ends_with("mask_bias") && zero(b) => inner(a),
             Binary::Sub if matches!(right.op, Op::Unary(Unary::Guard)) && zero(b) => inner(a),
-            Binary::Add => Piece::join(inner(a), " + ", inner(b).signed(), Binds::Sum),
+            Binary::Add => Piece::join(inner(a), " + ", inner(b).signed_right(), Binds::Sum),
             Binary::Sub => Piece::join(
                 inner(a),
                 " - ",

@@ -6,6 +6,7 @@ mod labels;
 mod open;
 mod runs;
 mod steps;
+pub mod training;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -14,10 +15,12 @@ use std::sync::{Arc, Mutex, OnceLock};
 use crate::model::Outputs;
 use crate::model::params::ParamSpec;
 use crate::program::Program;
+use crate::program::optimiser::Optimiser;
 use crate::scenario::schema::{self, Scenario};
 use crate::scenario::tokenise::Words;
 use crate::scenario::weights::Coverage;
 use crate::tensor::Precision;
+use crate::trace::train::Lesson;
 use crate::trace::{AnyTrace, Bindings, RunError};
 use crate::walkthrough::Detail;
 
@@ -33,6 +36,8 @@ pub enum RunKind {
     Training,
     /// The training pass and its gradients.
     Backward,
+    /// The training pass, its gradients and the optimiser's update.
+    Update,
     /// Token by token.
     Inference,
     /// The encoder only.
@@ -59,6 +64,8 @@ pub struct Run {
     pub program: Arc<Program>,
     /// Its main nodes; those of a generation are found by path.
     pub outputs: Outputs,
+    /// What an update reads besides the parameters; of a run of that kind.
+    lesson: Option<(Arc<Lesson>, Optimiser)>,
     trace: OnceLock<Result<AnyTrace, RunError>>,
     rounded: Mutex<HashMap<u8, Arc<AnyTrace>>>,
 }
@@ -82,6 +89,8 @@ pub struct Session {
     pub specs: Vec<ParamSpec>,
     /// Their values.
     pub params: AnyBindings,
+    /// Updates made on them since they were loaded; then the optimiser's memory is among them.
+    pub updates: u64,
     /// Where these came from.
     pub coverage: Coverage,
     /// Runs, in order.

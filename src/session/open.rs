@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use super::inputs::{inputs, prefix};
+use super::training::optimiser;
 use super::{AnyBindings, Run, RunKind, Session, Steps};
 use crate::model::generate::{Calls, Choice, generate};
 use crate::model::params::{VocabSizes, parameters};
@@ -17,6 +18,7 @@ use crate::scenario::tokenise::Words;
 use crate::scenario::weights;
 use crate::tensor::{Precision, Slice};
 use crate::text::{Msg, escape};
+use crate::trace::train::{Lesson, reseeded};
 use crate::walkthrough::{Detail, Step, View, Words as Text, plan};
 
 /// What a person may choose when opening a scenario.
@@ -26,6 +28,9 @@ pub struct Options {
     pub precision: Option<Precision>,
     /// Detail of automatic plans.
     pub detail: Detail,
+    /// Open the first training run's update with this number, counted from 1: all runs are then those of the
+    /// parameters before it. 0 and 1 are the first.
+    pub update: u64,
 }
 
 /// Largest file that a scenario may name: 64 GiB.
@@ -120,6 +125,7 @@ pub fn open(
         inputs,
         specs,
         params,
+        updates: 0,
         coverage,
         runs: Vec::new(),
         steps: Arc::default(),
@@ -127,6 +133,18 @@ pub fn open(
         run_steps: Mutex::default(),
     };
     session.runs = runs(&session, vocab).map_err(one)?;
+    let made = options.update.saturating_sub(1);
+    if made > 0 {
+        let run = session
+            .training_run()
+            .ok_or_else(|| one(Problem::new("runs", Msg::new("train.no_loss"))))?;
+        session
+            .advance(run, made)
+            .map_err(|stopped| one(Problem::new("", stopped.message())))?;
+        for run in &mut session.runs {
+            run.program = reseeded(&run.program, made);
+        }
+    }
     session.steps = Arc::new(Steps::new(walkthrough(&session)?));
     Ok(session)
 }
@@ -177,14 +195,46 @@ fn runs(s: &Session, vocab: VocabSizes) -> Result<Vec<Run>, Problem> {
             .flatten();
         out.push(new_run(run.name(), kind, program, outputs));
         if let Some((program, loss)) = backward_of {
-            let mut b = Builder::resume(program);
-            backward(&mut b, loss).map_err(unbuildable)?;
-            let name = if out.iter().any(|r| r.name == "backward") {
-                format!("{}.backward", run.name())
-            } else {
-                "backward".into()
+            let name = |what: &str| {
+                let taken = |name: &str| {
+                    let given = s.scenario.runs.iter().any(|r| r.name() == name);
+                    given || out.iter().any(|r| r.name == name)
+                };
+                if taken(what) {
+                    format!("{}.{what}", run.name())
+                } else {
+                    what.to_owned()
+                }
             };
-            out.push(new_run(&name, RunKind::Backward, b.finish(), outputs));
+            let (backward_name, update_name) = (name("backward"), name("update"));
+            let mut b = Builder::resume(program.clone());
+            backward(&mut b, loss).map_err(unbuildable)?;
+            out.push(new_run(
+                &backward_name,
+                RunKind::Backward,
+                b.finish(),
+                outputs,
+            ));
+            if let schema::Run::Training {
+                optimiser: settings,
+                ..
+            } = run
+            {
+                let rule = optimiser(settings);
+                rule.validate().map_err(|bad| {
+                    let must = format!("optimiser.bad.{}", bad.must);
+                    let key = crate::text::catalogue::find(&must).unwrap_or("scenario.build");
+                    Problem::new(
+                        format!("runs[{i}].optimiser"),
+                        Msg::new(key).arg("field", bad.field),
+                    )
+                })?;
+                let lesson = Lesson::new(program, loss, &rule).map_err(unbuildable)?;
+                let program = Arc::clone(&lesson.program);
+                let mut update = new_run(&update_name, RunKind::Update, program, outputs);
+                update.lesson = Some((Arc::new(lesson), rule));
+                out.push(update);
+            }
         }
     }
     if out.is_empty() {
@@ -193,12 +243,13 @@ fn runs(s: &Session, vocab: VocabSizes) -> Result<Vec<Run>, Problem> {
     Ok(out)
 }
 
-fn new_run(name: &str, kind: RunKind, program: Program, outputs: Outputs) -> Run {
+fn new_run(name: &str, kind: RunKind, program: impl Into<Arc<Program>>, outputs: Outputs) -> Run {
     Run {
         name: name.to_owned(),
         kind,
-        program: Arc::new(program),
+        program: program.into(),
         outputs,
+        lesson: None,
         trace: OnceLock::new(),
         rounded: Mutex::new(HashMap::new()),
     }

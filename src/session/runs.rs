@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{AnyBindings, Run, Session};
+use crate::trace::train::State;
 use crate::trace::{AnyTrace, RoundedSink, RunError, Settings, Sink, run_with};
 
 impl Session {
@@ -41,7 +42,24 @@ impl Session {
         ) -> Result<crate::trace::Trace<T>, RunError> {
             run_with(&run.program, bindings, &Settings::default(), sink)
         }
-        Ok(match (&self.params, round) {
+        fn bound<T: crate::tensor::Real>(
+            run: &Run,
+            params: &crate::trace::Bindings<T>,
+            updates: u64,
+        ) -> Option<crate::trace::Bindings<T>> {
+            let (lesson, optimiser) = run.lesson.as_ref()?;
+            let mut state = State {
+                update: updates,
+                values: params.clone(),
+            };
+            lesson.bind(optimiser, &mut state);
+            Some(state.values)
+        }
+        let params = match &self.params {
+            AnyBindings::F64(b) => bound(run, b, self.updates).map(AnyBindings::F64),
+            AnyBindings::F32(b) => bound(run, b, self.updates).map(AnyBindings::F32),
+        };
+        Ok(match (params.as_ref().unwrap_or(&self.params), round) {
             (AnyBindings::F64(b), None) => AnyTrace::F64(go(run, b, &mut ())?),
             (AnyBindings::F64(b), Some(digits)) => {
                 AnyTrace::F64(go(run, b, &mut RoundedSink { digits })?)

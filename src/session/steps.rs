@@ -7,7 +7,7 @@ use super::{RunKind, Session};
 use crate::program::NodeId;
 use crate::tensor::Slice;
 use crate::trace::derive::Cell;
-use crate::walkthrough::{Step, expand};
+use crate::walkthrough::{Start, Step, backward_plan, expand, update_plan};
 
 /// Where a cell is shown: step, view of the step, index in the view.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,12 +115,48 @@ impl Session {
                 .cloned()
                 .collect();
             Arc::new(Steps::new(if own.is_empty() {
-                self.plan_of(run)
+                self.own_plan(run)
             } else {
                 own
             }))
         });
         Arc::clone(steps)
+    }
+
+    /// Steps of a run that the walkthrough does not have: gradients and updates go on from the forward steps, other
+    /// runs have the plan of their program.
+    fn own_plan(&self, run: usize) -> Vec<Step> {
+        let r = &self.runs[run];
+        let (Some(forward), Some(loss)) = (self.forward_of(run), r.outputs.loss) else {
+            return self.plan_of(run);
+        };
+        let loss = &r.program.node(loss).path;
+        let mut steps: Vec<Step> = self
+            .steps
+            .list()
+            .iter()
+            .filter(|s| s.run == forward)
+            .cloned()
+            .collect();
+        if steps.is_empty() {
+            steps = self.plan_of(forward);
+        }
+        let start = Start::after(if self.steps.list().is_empty() {
+            &steps
+        } else {
+            self.steps.list()
+        });
+        let backward = |program, run| backward_plan(program, run, loss, &steps, start);
+        if r.kind == RunKind::Backward {
+            return backward(&r.program, run);
+        }
+        let before = backward(&self.runs[run - 1].program, run - 1);
+        let start = if before.is_empty() {
+            start
+        } else {
+            Start::after(&before)
+        };
+        update_plan(&r.program, run, loss, &steps, start)
     }
 
     /// The sub-step at `path` (`[40, 1]`), or the whole step (`[40]`).
@@ -133,13 +169,14 @@ impl Session {
         Some(step)
     }
 
-    /// What a cell is called in `steps`, seen from step `from`; a forward cell of a backward run may be named by the
-    /// walkthrough of its forward run, whose nodes it shares.
+    /// What a cell is called in `steps`, seen from step `from`; a cell of a backward run or an update may be named by
+    /// the steps of the runs before it, whose nodes it shares.
     pub fn cell_name(&self, steps: &Steps, run: usize, cell: Cell, from: usize) -> Option<String> {
-        steps.cell_name(run, cell, from).or_else(|| {
-            let forward = self.forward_of(run)?;
-            self.steps.cell_name(forward, cell, usize::MAX)
-        })
+        let mut name = steps.cell_name(run, cell, from);
+        for before in self.runs_before(run) {
+            name = name.or_else(|| self.steps_of(before).cell_name(before, cell, usize::MAX));
+        }
+        name
     }
 
     /// What a tensor is called in `steps`; else the end of its path.
@@ -151,13 +188,15 @@ impl Session {
         slice: &Slice,
         from: usize,
     ) -> String {
-        let forward = || {
-            self.steps
-                .tensor_name(self.forward_of(run)?, node, slice, usize::MAX)
+        let before = || {
+            self.runs_before(run).find_map(|before| {
+                self.steps_of(before)
+                    .tensor_name(before, node, slice, usize::MAX)
+            })
         };
         steps
             .tensor_name(run, node, slice, from)
-            .or_else(forward)
+            .or_else(before)
             .unwrap_or_else(|| {
                 let path = &self.runs[run].program.node(node).path;
                 let mut parts: Vec<&str> = path.rsplit('.').take(2).collect();
@@ -166,8 +205,18 @@ impl Session {
             })
     }
 
-    /// The forward run whose nodes a backward run begins with.
+    /// The forward run whose nodes a backward run or an update begins with.
     pub fn forward_of(&self, run: usize) -> Option<usize> {
-        (self.runs[run].kind == RunKind::Backward).then(|| run - 1)
+        self.runs_before(run).last()
+    }
+
+    /// The runs whose nodes a run begins with, the nearest first: they stand just before it.
+    fn runs_before(&self, run: usize) -> impl Iterator<Item = usize> {
+        let count = match self.runs[run].kind {
+            RunKind::Backward => 1,
+            RunKind::Update => 2,
+            _ => 0,
+        };
+        (run - count..run).rev()
     }
 }

@@ -80,26 +80,61 @@ impl Lesson {
 
     /// The program of update `update`: dropout draws numbers of its own in each. Update 0 is the program as built.
     fn at(&self, update: u64) -> Arc<Program> {
-        if !self.random || update == 0 {
-            return Arc::clone(&self.program);
+        if self.random {
+            reseeded(&self.program, update)
+        } else {
+            Arc::clone(&self.program)
         }
-        Arc::new(self.program.with_leaves(|leaf| {
-            match leaf {
-                Leaf::Random(
-                    r @ Random {
-                        kind: RandomKind::Dropout { .. },
-                        ..
-                    },
-                ) => Some(Leaf::Random(Random {
-                    seed: r
-                        .seed
-                        .wrapping_add(update.wrapping_mul(0x9e37_79b9_7f4a_7c15)),
-                    ..r.clone()
-                })),
-                _ => None,
-            }
-        }))
     }
+
+    /// Fills in what update `state.update` reads besides the parameters: the learning rate, the bias corrections,
+    /// and a memory of zeros where there is none yet.
+    pub fn bind<T: Real>(&self, optimiser: &Optimiser, state: &mut State<T>) {
+        let mut set = |id: NodeId, x: f64| {
+            let path = Arc::clone(&self.program.node(id).path);
+            let value = Value::Float(Tensor::scalar(T::from_f64(x)));
+            state.values.insert(path, value);
+        };
+        set(self.updates.learning_rate, optimiser.rate(state.update));
+        let corrections = optimiser.corrections(state.update);
+        for (ids, values) in self.updates.corrections.iter().zip(corrections) {
+            for (&id, x) in ids.iter().zip(values) {
+                set(id, x);
+            }
+        }
+        for slot in self.updates.parameters.iter().flat_map(|p| &p.slots) {
+            let node = self.program.node(slot.before);
+            if !state.values.contains_key(&node.path) {
+                let zeros = Tensor::new(node.shape, vec![T::ZERO; node.shape.len()]);
+                state
+                    .values
+                    .insert(Arc::clone(&node.path), Value::Float(zeros));
+            }
+        }
+    }
+}
+
+/// `program` with the dropout of update `update`, counted from 0. That of update 0 is the program as built.
+pub fn reseeded(program: &Arc<Program>, update: u64) -> Arc<Program> {
+    if update == 0 || !program.nodes().any(|(_, n)| is_dropout(&n.op)) {
+        return Arc::clone(program);
+    }
+    Arc::new(program.with_leaves(|leaf| {
+        match leaf {
+            Leaf::Random(
+                r @ Random {
+                    kind: RandomKind::Dropout { .. },
+                    ..
+                },
+            ) => Some(Leaf::Random(Random {
+                seed: r
+                    .seed
+                    .wrapping_add(update.wrapping_mul(0x9e37_79b9_7f4a_7c15)),
+                ..r.clone()
+            })),
+            _ => None,
+        }
+    }))
 }
 
 fn is_dropout(op: &Op) -> bool {
@@ -345,7 +380,7 @@ impl<T: Real, B: FnMut(u64) -> Result<Arc<Lesson>, BuildError>> Trainer<T, B> {
     pub fn reopen(&mut self, update: u64) -> Result<(Arc<Lesson>, Trace<T>), Stopped> {
         let mut state = self.state_at(update)?;
         let lesson = self.lesson(update)?;
-        self.bind(&lesson, &mut state);
+        lesson.bind(&self.optimiser, &mut state);
         let settings = Settings {
             keep: Keep::All,
             timed: true,
@@ -374,38 +409,10 @@ impl<T: Real, B: FnMut(u64) -> Result<Arc<Lesson>, BuildError>> Trainer<T, B> {
         self.kept.push(self.state.clone());
     }
 
-    /// Fills in the leaves that an update reads besides the parameters.
-    fn bind(&self, lesson: &Lesson, state: &mut State<T>) {
-        let mut set = |id: NodeId, x: f64| {
-            let path = Arc::clone(&lesson.program.node(id).path);
-            let value = Value::Float(Tensor::scalar(T::from_f64(x)));
-            state.values.insert(path, value);
-        };
-        set(
-            lesson.updates.learning_rate,
-            self.optimiser.rate(state.update),
-        );
-        let corrections = self.optimiser.corrections(state.update);
-        for (ids, values) in lesson.updates.corrections.iter().zip(corrections) {
-            for (&id, x) in ids.iter().zip(values) {
-                set(id, x);
-            }
-        }
-        for slot in lesson.updates.parameters.iter().flat_map(|p| &p.slots) {
-            let node = lesson.program.node(slot.before);
-            if !state.values.contains_key(&node.path) {
-                let zeros = Tensor::new(node.shape, vec![T::ZERO; node.shape.len()]);
-                state
-                    .values
-                    .insert(Arc::clone(&node.path), Value::Float(zeros));
-            }
-        }
-    }
-
     /// Makes the update of `lesson` on the current state; gives the loss before it.
     fn advance(&mut self, lesson: &Lesson) -> Result<f64, Stopped> {
         let mut state = self.state.clone();
-        self.bind(lesson, &mut state);
+        lesson.bind(&self.optimiser, &mut state);
         let settings = Settings {
             keep: lesson.lean.clone(),
             ..self.settings.clone()

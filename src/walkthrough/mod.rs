@@ -3,8 +3,10 @@
 //! A [`Step`] has a number, a section, a phase, a title, a note and views; a [`View`] is a node, a slice of it and a
 //! symbol. Steps come from the scenario or from [`plan`]; any step [`expand`]s into sub-steps, down to primitives.
 
+mod backward;
 mod expand;
 mod plan;
+mod update;
 
 use std::fmt::Write as _;
 
@@ -14,8 +16,10 @@ use crate::tensor::{Axis, Shape};
 use crate::text::{Lang, Msg};
 use crate::trace::derive::Cell;
 
+pub use backward::{Start, backward_plan};
 pub use expand::expand;
 pub use plan::{Detail, plan, title_of};
+pub use update::update_plan;
 
 /// Text from the scenario or from the catalogue.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -155,7 +155,7 @@ fn stage_key(program: &Program, id: NodeId, detail: Detail) -> String {
 }
 
 /// `encoder.0.…` is phase `encoder.1`, as a person counts.
-fn phase_of(program: &Program, id: NodeId) -> String {
+pub(super) fn phase_of(program: &Program, id: NodeId) -> String {
     let path = &*program.node(id).path;
     let mut parts = path.split('.').peekable();
     let mut phase = String::new();
@@ -181,7 +181,7 @@ fn phase_of(program: &Program, id: NodeId) -> String {
 }
 
 /// A short name for a tensor without one: `Q1` for the first head of a query, else the path's last part.
-fn symbol_of(path: &str, slice: &Slice) -> String {
+pub(super) fn symbol_of(path: &str, slice: &Slice) -> String {
     if let Some(of) = path.strip_prefix("grad.") {
         return format!("∂L/∂{}", symbol_of(of, slice));
     }

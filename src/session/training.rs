@@ -1,0 +1,297 @@
+//! Training a session's model: the lesson of each update, from all sentences or from mini-batches drawn by a seed.
+
+use std::sync::Arc;
+
+use super::{AnyBindings, RunKind, Session};
+use crate::model::masks::GivenMask;
+use crate::model::params::VocabSizes;
+use crate::model::{Forward, Sequences, forward};
+use crate::program::BuildError;
+use crate::program::optimiser::{Decay, Method, Optimiser};
+use crate::scenario::schema;
+use crate::tensor::Real;
+use crate::trace::Bindings;
+use crate::trace::train::{Lesson, Retention, State, Stopped, Trainer};
+
+/// The optimiser that a scenario's settings mean.
+pub fn optimiser(s: &schema::Optimiser) -> Optimiser {
+    let ((beta1, beta2), eps) = (s.betas, s.eps);
+    Optimiser {
+        method: match s.kind {
+            schema::OptimiserKind::Sgd => Method::Sgd {
+                momentum: s.momentum,
+            },
+            schema::OptimiserKind::Adam => Method::Adam { beta1, beta2, eps },
+            schema::OptimiserKind::AdamW => Method::AdamW { beta1, beta2, eps },
+        },
+        learning_rate: s.lr,
+        weight_decay: s.weight_decay,
+        clip_norm: s.clip,
+        warmup: s.warmup as u64,
+        decay: match s.schedule {
+            schema::Schedule::Constant => Decay::Constant,
+            schema::Schedule::Linear => Decay::Linear {
+                over: s.steps as u64,
+                to: 0.0,
+            },
+            schema::Schedule::Cosine => Decay::Cosine {
+                over: s.steps as u64,
+                to: 0.0,
+            },
+            schema::Schedule::InverseSqrt => Decay::InverseSqrt,
+        },
+    }
+}
+
+/// What each update of a training run learns from.
+#[derive(Debug)]
+pub struct Lessons<'s> {
+    session: &'s Session,
+    run: usize,
+    optimiser: Optimiser,
+    /// Sentences an update; all where none.
+    batch: Option<usize>,
+    seed: u64,
+    /// Lessons built so far, one a shape of program.
+    built: Vec<Arc<Lesson>>,
+}
+
+impl<'s> Lessons<'s> {
+    /// Lessons of the training run `run`: of all sentences at once, or of `batch` of them, which `seed` draws.
+    pub fn new(
+        session: &'s Session,
+        run: usize,
+        optimiser: Optimiser,
+        batch: Option<usize>,
+        seed: u64,
+    ) -> Self {
+        let all = session.sentences();
+        Self {
+            session,
+            run,
+            optimiser,
+            batch: batch.filter(|b| *b < all),
+            seed,
+            built: Vec::new(),
+        }
+    }
+
+    /// The lesson of an update, counted from 0.
+    ///
+    /// # Errors
+    /// Where its program does not build.
+    ///
+    /// # Panics
+    /// Where the run has no loss: [`Session::training_run`] finds one that has.
+    pub fn lesson(&mut self, update: u64) -> Result<Arc<Lesson>, BuildError> {
+        let Some(batch) = self.batch else {
+            if self.built.is_empty() {
+                let run = &self.session.runs[self.run];
+                let loss = run.outputs.loss.expect("a training run has a loss");
+                let lesson = Lesson::new(run.program.as_ref().clone(), loss, &self.optimiser)?;
+                self.built.push(Arc::new(lesson));
+            }
+            return Ok(Arc::clone(&self.built[0]));
+        };
+        let rows = drawn(self.session.sentences(), batch, self.seed, update);
+        let s = self.session;
+        let labels = s.inputs.labels.as_ref().map(|l| {
+            let tokens = l.len() / s.sentences();
+            pick(l, &rows, tokens)
+        });
+        let source = s.inputs.source.as_ref().map(|x| subset(x, &rows));
+        let target = s.inputs.target.as_ref().map(|x| subset(x, &rows));
+        let (program, outputs) = forward(&Forward {
+            config: &s.scenario.model,
+            vocab: VocabSizes {
+                source: s.source_words.len(),
+                target: s.target_words.len(),
+            },
+            source: source.as_ref(),
+            target: target.as_ref(),
+            labels: labels.as_deref(),
+            training: true,
+        })?;
+        if let Some(lesson) = self.built.iter().find_map(|l| l.for_batch(&program)) {
+            return Ok(Arc::new(lesson));
+        }
+        let loss = outputs.loss.expect("a training run has a loss");
+        let lesson = Arc::new(Lesson::new(program, loss, &self.optimiser)?);
+        self.built.push(Arc::clone(&lesson));
+        Ok(lesson)
+    }
+
+    /// A trainer over these lessons, from `state` on.
+    pub fn trainer<T: Real>(
+        mut self,
+        state: State<T>,
+        losses: Vec<f64>,
+        retention: Retention,
+    ) -> Trainer<T, impl FnMut(u64) -> Result<Arc<Lesson>, BuildError> + 's> {
+        Trainer::new(
+            self.optimiser.clone(),
+            move |update| self.lesson(update),
+            state,
+            losses,
+            retention,
+        )
+    }
+}
+
+impl Session {
+    /// Sentences that an update can learn from.
+    pub fn sentences(&self) -> usize {
+        let read = self.inputs.target.as_ref().or(self.inputs.source.as_ref());
+        read.map_or(1, |s| s.batch.max(1))
+    }
+
+    /// The first training run with a loss.
+    pub fn training_run(&self) -> Option<usize> {
+        self.runs
+            .iter()
+            .position(|r| r.kind == RunKind::Training && r.outputs.loss.is_some())
+    }
+
+    /// The settings of training run `run`, as the scenario gives them.
+    pub fn optimiser_of(&self, run: usize) -> schema::Optimiser {
+        let name = &self.runs[run].name;
+        self.scenario
+            .runs
+            .iter()
+            .find_map(|r| match r {
+                schema::Run::Training { optimiser, .. } if r.name() == name => {
+                    Some(optimiser.clone())
+                }
+                _ => None,
+            })
+            .unwrap_or_default()
+    }
+
+    /// Makes `updates` updates of training run `run` on the session's parameters.
+    ///
+    /// # Errors
+    /// Where training stops by itself before.
+    pub(super) fn advance(&mut self, run: usize, updates: u64) -> Result<(), Stopped> {
+        fn go<T: Real>(
+            s: &Session,
+            run: usize,
+            start: &Bindings<T>,
+            updates: u64,
+        ) -> Result<State<T>, Stopped> {
+            let rule = optimiser(&s.optimiser_of(run));
+            let lessons = Lessons::new(s, run, rule, None, 0);
+            let mut trainer =
+                lessons.trainer(State::new(start.clone()), Vec::new(), Retention::default());
+            for _ in 0..updates {
+                trainer.step()?;
+            }
+            Ok(trainer.state().clone())
+        }
+        self.params = match &self.params {
+            AnyBindings::F32(b) => AnyBindings::F32(go(self, run, b, updates)?.values),
+            AnyBindings::F64(b) => AnyBindings::F64(go(self, run, b, updates)?.values),
+        };
+        self.updates = updates;
+        Ok(())
+    }
+}
+
+/// The sentences of update `update`: every sentence once in each pass over them, in an order of its own each pass.
+fn drawn(sentences: usize, batch: usize, seed: u64, update: u64) -> Vec<usize> {
+    let first = update * batch as u64;
+    let mut pass = u64::MAX;
+    let mut order: Vec<usize> = Vec::new();
+    (first..first + batch as u64)
+        .map(|at| {
+            let of = at / sentences as u64;
+            if of != pass {
+                (pass, order) = (of, shuffled(sentences, seed, of));
+            }
+            order[(at % sentences as u64) as usize]
+        })
+        .collect()
+}
+
+/// 0, …, n − 1 in an order that `seed` and `pass` decide, the same on every machine (Fisher and Yates).
+fn shuffled(n: usize, seed: u64, pass: u64) -> Vec<usize> {
+    let mut state = mix(mix(seed) ^ pass);
+    let mut order: Vec<usize> = (0..n).collect();
+    for i in (1..n).rev() {
+        state = mix(state);
+        // The high half times the range: even enough, and without a loop.
+        let j = ((u128::from(state) * (i as u128 + 1)) >> 64) as usize;
+        order.swap(i, j);
+    }
+    order
+}
+
+/// SplitMix64 (Steele, Lea and Flood 2014).
+fn mix(x: u64) -> u64 {
+    let mut z = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+fn pick<X: Clone>(all: &[X], rows: &[usize], width: usize) -> Vec<X> {
+    rows.iter()
+        .flat_map(|r| all[r * width..(r + 1) * width].iter().cloned())
+        .collect()
+}
+
+fn subset(s: &Sequences, rows: &[usize]) -> Sequences {
+    let tokens = s.tokens();
+    Sequences {
+        ids: pick(&s.ids, rows, tokens),
+        batch: rows.len(),
+        real: s.real.as_ref().map(|r| pick(r, rows, tokens)),
+        given: s.given.as_ref().map(|m| {
+            if m.batch == 1 {
+                return m.clone();
+            }
+            GivenMask {
+                batch: rows.len(),
+                visible: pick(&m.visible, rows, m.queries * m.keys),
+                ..m.clone()
+            }
+        }),
+        types: s.types.as_ref().map(|t| pick(t, rows, tokens)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_pass_has_every_sentence_once() {
+        for (sentences, batch) in [(5, 2), (6, 3), (7, 1), (4, 3)] {
+            let updates = sentences * batch;
+            let all: Vec<usize> = (0..updates as u64)
+                .flat_map(|u| drawn(sentences, batch, 3, u))
+                .collect();
+            for pass in all.chunks_exact(sentences) {
+                let mut seen = pass.to_vec();
+                seen.sort_unstable();
+                assert_eq!(seen, (0..sentences).collect::<Vec<_>>());
+            }
+        }
+        let order = |seed| shuffled(20, seed, 0);
+        assert_eq!(order(1), order(1));
+        assert_ne!(order(1), order(2));
+        assert_ne!(shuffled(20, 1, 0), shuffled(20, 1, 1));
+    }
+
+    #[test]
+    fn a_subset_keeps_rows_together() {
+        let s = Sequences {
+            ids: vec![0, 1, 10, 11, 20, 21],
+            batch: 3,
+            real: Some(vec![true, false, true, true, false, true]),
+            ..Sequences::default()
+        };
+        let two = subset(&s, &[2, 0]);
+        assert_eq!(two.ids, [20, 21, 0, 1]);
+        assert_eq!(two.real.unwrap(), [false, true, true, false]);
+    }
+}
