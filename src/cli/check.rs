@@ -5,11 +5,15 @@ use std::path::PathBuf;
 
 use super::args::Global;
 use super::{Failure, common};
+use crate::explain::mask::empty_rows;
 use crate::session::{Session, view};
 use crate::text::{Lang, Msg, escape};
 use crate::trace::AnyTrace;
 use crate::trace::derive::replay_node;
 use crate::with_any;
+
+/// Warnings of a run that are written.
+const MOST_WARNINGS: usize = 10;
 
 /// Arguments.
 #[derive(Clone, Debug, clap::Args)]
@@ -34,6 +38,8 @@ struct RunReport {
     different: u64,
     /// Path and index of the first cell whose replay gave other bits.
     first: Option<(String, Vec<usize>)>,
+    /// Rows of masks that see nothing.
+    warnings: Vec<Msg>,
 }
 
 /// What comparing one expected value found.
@@ -59,13 +65,13 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     let mut runs = Vec::new();
     for i in (0..session.runs.len()).filter(|i| only.is_none_or(|o| o == *i)) {
         let trace = session.trace(i).map_err(common::cannot_run)?;
-        runs.push(replay(&session.runs[i].name, trace));
+        runs.push(replay(&session.runs[i].name, trace, lang));
     }
     let expected = expected(&session)?;
     let good = runs.iter().all(|r| r.different == 0) && expected.iter().all(|e| e.wrong == 0);
     let mut out = BufWriter::new(io::stdout().lock());
     if args.json {
-        serde_json::to_writer_pretty(&mut out, &to_json(&session, &runs, &expected, good))
+        serde_json::to_writer_pretty(&mut out, &to_json(&session, &runs, &expected, good, lang))
             .map_err(io::Error::from)?;
         writeln!(out)?;
     } else {
@@ -75,11 +81,15 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     if good { Ok(()) } else { Err(Failure::Check) }
 }
 
-fn replay(name: &str, trace: &AnyTrace) -> RunReport {
+fn replay(name: &str, trace: &AnyTrace, lang: Lang) -> RunReport {
     let program = trace.program();
     let mut report = RunReport {
         name: name.to_owned(),
         nodes: program.len(),
+        warnings: empty_rows(program)
+            .iter()
+            .map(|row| row.message(program, lang))
+            .collect(),
         ..RunReport::default()
     };
     for (id, node) in program.nodes().filter(|(id, _)| trace.reached(*id)) {
@@ -179,6 +189,22 @@ fn write_text(
             )?;
         }
     }
+    for r in runs {
+        for warning in r.warnings.iter().take(MOST_WARNINGS) {
+            let what = escape(&warning.render(lang)).into_owned();
+            let msg = Msg::new("check.warning").arg("run", escape(&r.name));
+            writeln!(out, "{}", say(msg.arg("what", what)))?;
+        }
+        if let Some(left) = r
+            .warnings
+            .len()
+            .checked_sub(MOST_WARNINGS)
+            .filter(|n| *n > 0)
+        {
+            let msg = Msg::new("check.more_warnings").arg("run", escape(&r.name));
+            writeln!(out, "{}", say(msg.arg("count", left)))?;
+        }
+    }
     for e in expected.iter().filter(|e| e.wrong > 0) {
         writeln!(
             out,
@@ -220,6 +246,7 @@ fn to_json(
     runs: &[RunReport],
     expected: &[ExpectedReport],
     good: bool,
+    lang: Lang,
 ) -> serde_json::Value {
     serde_json::json!({
         "scenario": session.scenario.name,
@@ -238,6 +265,7 @@ fn to_json(
             "nodes": r.nodes,
             "derivations": r.cells,
             "bit_equal": r.cells - r.different,
+            "warnings": r.warnings.iter().map(|w| w.render(lang)).collect::<Vec<_>>(),
             "first_different": r.first.as_ref().map(|(path, index)| serde_json::json!({ "path": path, "index": index })),
         })).collect::<Vec<_>>(),
         "expected": expected.iter().map(|e| serde_json::json!({

@@ -7,8 +7,9 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use crate::program::{Affine, Binary, NodeId, Op, Program, Reduction, ScopeKind, Unary};
-use crate::text::NumberFormat;
+use super::mask::reasons;
+use crate::program::{Affine, Binary, Leaf, NodeId, Op, Program, Reduction, ScopeKind, Unary};
+use crate::text::{Lang, NumberFormat};
 use crate::trace::derive::{Arithmetic, Cell, Replay};
 use crate::trace::{AnyTrace, AnyValue};
 use crate::with_any;
@@ -155,6 +156,7 @@ fn text(t: impl Into<String>) -> Span {
 pub struct Explainer<'t> {
     trace: &'t AnyTrace,
     values: RefCell<HashMap<NodeId, AnyValue>>,
+    lang: Lang,
 }
 
 impl<'t> Explainer<'t> {
@@ -163,6 +165,25 @@ impl<'t> Explainer<'t> {
         Self {
             trace,
             values: RefCell::default(),
+            lang: Lang::En,
+        }
+    }
+
+    /// Writes what words a line has (why a score is masked) in `lang` instead of English.
+    #[must_use]
+    pub fn speaking(mut self, lang: Lang) -> Self {
+        self.lang = lang;
+        self
+    }
+
+    /// Why a cell of a mask hides what it hides, in words; `None` where it hides nothing or is no mask.
+    fn why_masked(&self, mask: Cell) -> Option<String> {
+        if let Op::Leaf(Leaf::Mask(m)) = &self.program().node(mask.node).op {
+            return Some(reasons(m.reasons[mask.flat], self.lang)).filter(|w| !w.is_empty());
+        }
+        match self.arithmetic(mask) {
+            Arithmetic::Copy(from) => self.why_masked(from),
+            _ => None,
         }
     }
 
@@ -226,12 +247,20 @@ impl<'t> Explainer<'t> {
                     cell: Some(from),
                 });
             }
-            Some(Moved::Given) => spans.push(text(result)),
+            Some(Moved::Given) => {
+                spans.push(text(result));
+                if let Some(why) = self.why_masked(cell) {
+                    spans.push(text(format!(" ({why})")));
+                }
+            }
             None => {
                 let piece = self.piece(cell, true, style);
                 spans.extend(piece.spans);
+                let masked = matches!(arithmetic, Arithmetic::Masked { mask, .. } if self.value(mask) != 0.0);
                 let hidden = value < MASKED_BELOW && node.path.ends_with("masked_scores");
-                spans.push(text(if hidden {
+                spans.push(text(if masked && value == f64::NEG_INFINITY {
+                    String::new()
+                } else if hidden {
                     " ≈ -∞".to_owned()
                 } else {
                     format!(" = {result}")
@@ -346,9 +375,14 @@ impl<'t> Explainer<'t> {
                 } else {
                     short(fill)
                 };
-                let mut piece = Piece::call("mask", inner(x));
-                piece.spans.push(text(format!(" → {fill}")));
-                piece
+                let why = self.why_masked(mask).unwrap_or_default();
+                let mut spans = vec![text(format!("mask({why}): "))];
+                spans.extend(inner(x).spans);
+                spans.push(text(format!(" → {fill}")));
+                Piece {
+                    spans,
+                    binds: Binds::Sum,
+                }
             }
             Arithmetic::Scatter(base, terms) => {
                 // A base of zeros is where a gradient begins to be summed: only the terms are written.

@@ -2,6 +2,7 @@
 
 pub mod formula;
 pub mod line;
+pub mod mask;
 
 pub use formula::formula;
 pub use line::{Explainer, Line, Span, Style};

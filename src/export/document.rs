@@ -62,7 +62,7 @@ pub fn document(
             .transpose()?;
         let trace: &AnyTrace = rounded.as_ref().map_or(exact, Arc::as_ref);
         doc.tensors.push(tensor(s, trace, view));
-        let explainer = Explainer::new(trace);
+        let explainer = Explainer::new(trace).speaking(settings.lang);
         let exactly = rounded.as_ref().map(|_| Explainer::new(exact));
         let shape = view.shape();
         let room = settings.derivations.saturating_sub(doc.derivations.len());

@@ -53,6 +53,9 @@ pub struct Scenario {
     pub labels: Labels,
     /// Runs, in order.
     pub runs: Vec<Run>,
+    /// Remarks by path, which stand beside the steps of automatic plans that show it.
+    #[serde(default)]
+    pub remarks: BTreeMap<String, Text>,
     /// Short names of tensors.
     #[serde(default)]
     pub symbols: BTreeMap<String, Place>,
@@ -259,6 +262,9 @@ pub enum Run {
         /// Optimiser.
         #[serde(default)]
         optimiser: Optimiser,
+        /// What it changes of the scenario.
+        #[serde(default)]
+        with: Box<Changes>,
     },
     /// Token by token.
     Inference {
@@ -270,13 +276,34 @@ pub enum Run {
         /// Whether keys and values are kept.
         #[serde(default)]
         kv_cache: bool,
+        /// What it changes of the scenario.
+        #[serde(default)]
+        with: Box<Changes>,
     },
     /// The encoder only.
     Encode {
         /// Name.
         #[serde(default = "encode")]
         name: String,
+        /// What it changes of the scenario.
+        #[serde(default)]
+        with: Box<Changes>,
     },
+}
+
+/// What a run changes: other sequences through the same model, or the same sequences through another model that
+/// shares the scenario's parameters by path. What is not given is as in the scenario.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Changes {
+    /// The whole model.
+    pub model: Option<ModelConfig>,
+    /// What the encoder reads.
+    pub source: Option<Input>,
+    /// What the decoder reads in training.
+    pub target: Option<Input>,
+    /// What each target position must predict.
+    pub labels: Option<Labels>,
 }
 
 fn training() -> String {
@@ -295,7 +322,18 @@ impl Run {
     /// Its name.
     pub fn name(&self) -> &str {
         match self {
-            Run::Training { name, .. } | Run::Inference { name, .. } | Run::Encode { name } => name,
+            Run::Training { name, .. } | Run::Inference { name, .. } | Run::Encode { name, .. } => {
+                name
+            }
+        }
+    }
+
+    /// What it changes of the scenario.
+    pub fn with(&self) -> &Changes {
+        match self {
+            Run::Training { with, .. } | Run::Inference { with, .. } | Run::Encode { with, .. } => {
+                with
+            }
         }
     }
 }

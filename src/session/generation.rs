@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use super::open::calls;
-use super::{AnyBindings, Session};
+use super::{AnyBindings, Inputs, RunKind, Session};
 use crate::model::ModelBuilder;
-use crate::model::config::Positions;
+use crate::model::config::{ModelConfig, Positions};
 use crate::model::generate::{Calls, generate};
 use crate::model::params::VocabSizes;
 use crate::program::{NodeId, Program, cost};
@@ -60,12 +60,22 @@ impl Session {
         else {
             return None;
         };
-        calls(self, decode, "runs").ok().map(|c| (c, *kv_cache))
+        calls(self, self.decoding().0, decode, "runs")
+            .ok()
+            .map(|c| (c, *kv_cache))
+    }
+
+    /// The model and the sequences that decode: those of the first inference run.
+    fn decoding(&self) -> (&ModelConfig, &Inputs) {
+        let run = self.runs.iter().position(|r| r.kind == RunKind::Inference);
+        run.map_or((&self.scenario.model, &*self.inputs), |run| {
+            (self.model_of(run), &*self.runs[run].inputs)
+        })
     }
 
     /// Most tokens that the decoder has positions for, where there is a limit.
     pub fn most_positions(&self) -> Option<usize> {
-        match self.scenario.model.positions {
+        match self.decoding().0.positions {
             Positions::Learned { max_len } => Some(max_len),
             _ => None,
         }
@@ -76,18 +86,19 @@ impl Session {
     /// # Errors
     /// Where the model has no decoder, or parts do not fit.
     pub fn generation(&self, calls: &Calls, cached: bool) -> Result<Arc<Program>, Msg> {
-        if self.scenario.model.decoder.is_none() || self.scenario.model.output.none {
+        let (model, inputs) = self.decoding();
+        if model.decoder.is_none() || model.output.none {
             return Err(Msg::new("scenario.no_decoder"));
         }
         let vocab = VocabSizes {
             source: self.source_words.len(),
             target: self.target_words.len(),
         };
-        let known = self.inputs.target.as_ref().filter(|t| t.batch == 1);
-        let m = ModelBuilder::new(&self.scenario.model, vocab, false);
+        let known = inputs.target.as_ref().filter(|t| t.batch == 1);
+        let m = ModelBuilder::new(model, vocab, false);
         generate(
             m,
-            self.inputs.source.as_ref(),
+            inputs.source.as_ref(),
             calls,
             known.map(|t| t.ids.as_slice()),
             cached,

@@ -1,9 +1,10 @@
 //! Sentences to ids, padding, masks, labels.
 
 use crate::model::Sequences;
+use crate::model::config::ModelConfig;
 use crate::model::masks::GivenMask;
 use crate::scenario::diagnostic::Problem;
-use crate::scenario::schema::{Input, Labels, MaskInput, Prefix, Scenario};
+use crate::scenario::schema::{Changes, Input, Labels, MaskInput, Prefix, Scenario};
 use crate::scenario::tokenise::{Token, Words};
 use crate::text::{Msg, escape};
 
@@ -22,30 +23,78 @@ pub struct Inputs {
     pub target_tokens: Vec<Vec<Token>>,
 }
 
-/// Tokenises all that a scenario gives.
+impl Inputs {
+    /// How many sentences there are; 1 where none are given.
+    pub fn sentences(&self) -> usize {
+        let read = self.target.as_ref().or(self.source.as_ref());
+        read.map_or(1, |s| s.batch.max(1))
+    }
+}
+
+/// What is to be tokenised, each with the field where it stands.
+#[derive(Clone, Debug)]
+pub(super) struct Given<'a> {
+    model: &'a ModelConfig,
+    source: (String, Option<&'a Input>),
+    target: (String, Option<&'a Input>),
+    labels: (String, &'a Labels),
+}
+
+impl<'a> Given<'a> {
+    /// What a scenario gives.
+    pub(super) fn of(scenario: &'a Scenario) -> Self {
+        Self {
+            model: &scenario.model,
+            source: ("source".into(), scenario.source.as_ref()),
+            target: ("target".into(), scenario.target.as_ref()),
+            labels: ("labels".into(), &scenario.labels),
+        }
+    }
+
+    /// What a run that changes things gives; `at` is the field of the changes.
+    pub(super) fn changed(scenario: &'a Scenario, changes: &'a Changes, at: &str) -> Self {
+        let mut given = Self::of(scenario);
+        if let Some(model) = &changes.model {
+            given.model = model;
+        }
+        if let Some(input) = &changes.source {
+            given.source = (format!("{at}.source"), Some(input));
+        }
+        if let Some(input) = &changes.target {
+            given.target = (format!("{at}.target"), Some(input));
+        }
+        if let Some(labels) = &changes.labels {
+            given.labels = (format!("{at}.labels"), labels);
+        }
+        given
+    }
+}
+
+/// Tokenises all that is given.
 ///
 /// # Errors
 /// Unknown tokens, ids outside the vocabulary, sentences of no tokens, masks that do not fit.
-pub fn inputs(scenario: &Scenario, source: &Words, target: &Words) -> Result<Inputs, Problem> {
+pub(super) fn inputs(given: &Given<'_>, source: &Words, target: &Words) -> Result<Inputs, Problem> {
     let mut out = Inputs::default();
-    if let (Some(input), true) = (&scenario.source, scenario.model.encoder.is_some()) {
-        let (sequences, tokens) = sequences("source", input, source)?;
+    if let ((at, Some(input)), true) = (&given.source, given.model.encoder.is_some()) {
+        let (sequences, tokens) = sequences(at, input, source)?;
         (out.source, out.source_tokens) = (Some(sequences), tokens);
     }
-    if let (Some(input), true) = (&scenario.target, scenario.model.decoder.is_some()) {
-        let (sequences, tokens) = sequences("target", input, target)?;
+    if let ((at, Some(input)), true) = (&given.target, given.model.decoder.is_some()) {
+        let (sequences, tokens) = sequences(at, input, target)?;
         (out.target, out.target_tokens) = (Some(sequences), tokens);
     }
     let spoken = out.target.as_ref().or(out.source.as_ref());
     if let Some(s) = spoken {
         let words = if out.target.is_some() { target } else { source };
-        out.labels = labels(&scenario.labels, s, words)?;
+        let (at, labels) = &given.labels;
+        out.labels = self::labels(at, labels, s, words)?;
     }
     if let (Some(s), Some(t)) = (&out.source, &out.target)
         && s.batch != t.batch
     {
         return Err(Problem::new(
-            "target",
+            given.target.0.as_str(),
             Msg::new("scenario.batch")
                 .arg("source", s.batch)
                 .arg("target", t.batch),
@@ -213,7 +262,12 @@ fn given_mask(
     })
 }
 
-fn labels(labels: &Labels, s: &Sequences, words: &Words) -> Result<Option<Vec<i64>>, Problem> {
+fn labels(
+    at: &str,
+    labels: &Labels,
+    s: &Sequences,
+    words: &Words,
+) -> Result<Option<Vec<i64>>, Problem> {
     let tokens = s.tokens();
     let real = |i: usize| s.real.as_ref().is_none_or(|r| r[i]);
     let out: Vec<i64> = match labels {
@@ -233,7 +287,7 @@ fn labels(labels: &Labels, s: &Sequences, words: &Words) -> Result<Option<Vec<i6
         Labels::Ids(rows) => {
             if rows.len() != s.batch || rows.iter().any(|r| r.len() != tokens) {
                 return Err(Problem::new(
-                    "labels",
+                    at,
                     Msg::new("scenario.flags")
                         .arg("batch", s.batch)
                         .arg("tokens", tokens),
@@ -244,14 +298,14 @@ fn labels(labels: &Labels, s: &Sequences, words: &Words) -> Result<Option<Vec<i6
     };
     if let Some(&bad) = out.iter().find(|&&l| l >= words.len() as i64) {
         return Err(Problem::new(
-            "labels",
+            at,
             Msg::new("scenario.id_outside")
                 .arg("id", bad)
                 .arg("size", words.len()),
         ));
     }
     if out.iter().all(|&l| l < 0) {
-        return Err(Problem::new("labels", Msg::new("scenario.no_label_counts")));
+        return Err(Problem::new(at, Msg::new("scenario.no_label_counts")));
     }
     Ok(Some(out))
 }

@@ -2,7 +2,7 @@
 
 use super::Session;
 use crate::program::NodeId;
-use crate::scenario::tokenise::Words;
+use crate::scenario::tokenise::{Token, Words};
 use crate::tensor::Axis;
 use crate::walkthrough::View;
 
@@ -15,6 +15,8 @@ pub enum Labels<'s> {
     Vocabulary(&'s Words),
     /// Words of these ids.
     Ids(&'s Words, Vec<i64>),
+    /// Pieces of a text as they were cut; one that the vocabulary does not have says what stands for it.
+    Tokens(&'s Words, &'s [Token]),
 }
 
 impl Labels<'_> {
@@ -24,6 +26,13 @@ impl Labels<'_> {
             Labels::None => None,
             Labels::Vocabulary(words) => Some(words.word(i as i64)),
             Labels::Ids(words, ids) => ids.get(i).map(|id| words.word(*id)),
+            Labels::Tokens(words, tokens) => tokens.get(i).map(|t| {
+                if t.unknown {
+                    format!("{}({})", t.text, words.word(t.id))
+                } else {
+                    t.text.clone()
+                }
+            }),
         }
     }
 }
@@ -40,7 +49,7 @@ impl Session {
             None => (None, full),
         };
         let encoder = path.starts_with("encoder") || path.starts_with("embed.source");
-        let own = if encoder || self.inputs.target.is_none() && call.is_none() {
+        let own = if encoder || self.runs[run].inputs.target.is_none() && call.is_none() {
             "source"
         } else {
             "target"
@@ -68,10 +77,7 @@ impl Session {
                 } else {
                     own
                 };
-                match self.token_ids(run, call.filter(|_| side == "target"), side, batch, len) {
-                    Some(ids) => Labels::Ids(self.words(side), ids),
-                    None => Labels::None,
-                }
+                self.token_labels(run, call.filter(|_| side == "target"), side, batch, len)
             }
             _ => Labels::None,
         }
@@ -86,32 +92,43 @@ impl Session {
         }
     }
 
-    /// Ids of `len` tokens that a stack reads; those of a decoding call from its recorded ids.
-    fn token_ids(
+    /// Labels of `len` tokens that a stack reads; those of a decoding call from its recorded ids.
+    fn token_labels(
         &self,
         run: usize,
         call: Option<&str>,
         side: &str,
         batch: usize,
         len: usize,
-    ) -> Option<Vec<i64>> {
-        let program = &self.runs[run].program;
+    ) -> Labels<'_> {
+        let words = self.words(side);
         if let Some(call) = call {
-            let node = ["tokens", "embed.target.ids"]
-                .iter()
-                .filter_map(|name| program.find(&format!("gen.{call}.{name}")))
-                .find(|id| program.node(*id).shape.len() == len)?;
-            let value = self.trace(run).ok()?.get(node)?;
-            return Some((0..len).map(|i| value.get(i) as i64).collect());
+            return match self.call_ids(run, call, len) {
+                Some(ids) => Labels::Ids(words, ids),
+                None => Labels::None,
+            };
         }
-        let s = if side == "source" {
-            &self.inputs.source
+        let inputs = &self.runs[run].inputs;
+        let sentences = if side == "source" {
+            &inputs.source_tokens
         } else {
-            &self.inputs.target
+            &inputs.target_tokens
         };
-        let s = s.as_ref().filter(|s| s.tokens() == len)?;
-        let b = batch.min(s.batch - 1);
-        Some(s.ids[b * len..(b + 1) * len].to_vec())
+        match sentences.get(batch.min(sentences.len().saturating_sub(1))) {
+            Some(sentence) if sentence.len() == len => Labels::Tokens(words, sentence),
+            _ => Labels::None,
+        }
+    }
+
+    /// Ids of the `len` tokens that a decoding call reads.
+    fn call_ids(&self, run: usize, call: &str, len: usize) -> Option<Vec<i64>> {
+        let program = &self.runs[run].program;
+        let node = ["tokens", "embed.target.ids"]
+            .iter()
+            .filter_map(|name| program.find(&format!("gen.{call}.{name}")))
+            .find(|id| program.node(*id).shape.len() == len)?;
+        let value = self.trace(run).ok()?.get(node)?;
+        Some((0..len).map(|i| value.get(i) as i64).collect())
     }
 
     /// Labels of the rows and columns of a view: its second last and last axis.

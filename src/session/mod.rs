@@ -4,6 +4,7 @@ pub mod generation;
 mod inputs;
 mod labels;
 mod open;
+mod remarks;
 mod runs;
 mod steps;
 pub mod training;
@@ -13,6 +14,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::model::Outputs;
+use crate::model::config::ModelConfig;
 use crate::model::params::ParamSpec;
 use crate::program::Program;
 use crate::program::optimiser::Optimiser;
@@ -64,6 +66,8 @@ pub struct Run {
     pub program: Arc<Program>,
     /// Its main nodes; those of a generation are found by path.
     pub outputs: Outputs,
+    /// Sequences that it reads.
+    pub inputs: Arc<Inputs>,
     /// What an update reads besides the parameters; of a run of that kind.
     lesson: Option<(Arc<Lesson>, Optimiser)>,
     trace: OnceLock<Result<AnyTrace, RunError>>,
@@ -83,8 +87,8 @@ pub struct Session {
     pub source_words: Words,
     /// Words of the target.
     pub target_words: Words,
-    /// Sequences, as ids.
-    pub inputs: Inputs,
+    /// Sequences, as ids; those of the runs that change none.
+    pub inputs: Arc<Inputs>,
     /// Parameters of the model.
     pub specs: Vec<ParamSpec>,
     /// Their values.
@@ -106,6 +110,14 @@ impl Session {
     /// The run called `name`.
     pub fn run_named(&self, name: &str) -> Option<usize> {
         self.runs.iter().position(|r| r.name == name)
+    }
+
+    /// The model of run `run`: the scenario's, unless the run has one of its own.
+    pub fn model_of(&self, run: usize) -> &ModelConfig {
+        let name = &self.runs[run].name;
+        let own = self.scenario.runs.iter().find(|r| r.name() == name);
+        own.and_then(|r| r.with().model.as_ref())
+            .unwrap_or(&self.scenario.model)
     }
 
     /// Words that ids of `side` stand for.

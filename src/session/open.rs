@@ -4,11 +4,14 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use super::inputs::{inputs, prefix};
+use super::inputs::{Given, inputs, prefix};
+use super::remarks::given;
 use super::training::optimiser;
-use super::{AnyBindings, Run, RunKind, Session, Steps};
+use super::{AnyBindings, Inputs, Run, RunKind, Session, Steps};
+use crate::model::config::ModelConfig;
 use crate::model::generate::{Calls, Choice, generate};
-use crate::model::params::{VocabSizes, parameters};
+use crate::model::params::{ParamSpec, VocabSizes, parameters};
+use crate::model::validate::{self, ConfigProblem};
 use crate::model::{Forward, ModelBuilder, Outputs, forward};
 use crate::program::autodiff::backward;
 use crate::program::{BuildError, Builder, Program};
@@ -19,7 +22,7 @@ use crate::scenario::weights;
 use crate::tensor::{Precision, Slice};
 use crate::text::{Msg, escape};
 use crate::trace::train::{Lesson, reseeded};
-use crate::walkthrough::{Detail, Step, View, Words as Text, plan};
+use crate::walkthrough::{Detail, Step, View, plan};
 
 /// What a person may choose when opening a scenario.
 #[derive(Clone, Copy, Debug, Default)]
@@ -63,7 +66,9 @@ pub fn open(
         std::fs::read(&path).map_err(unreadable)
     };
     let read_text = |name: &str| -> Result<String, Msg> {
-        if let Some(text) = crate::scenario::embedded_corpus(name) {
+        // A scenario in a file may have a corpus of the same name beside it.
+        let beside = folder.is_some_and(|f| f.join(name).exists());
+        if let (Some(text), false) = (crate::scenario::embedded_corpus(name), beside) {
             return Ok(text.to_owned());
         }
         String::from_utf8(open_file(name)?).map_err(|_| Msg::new("scenario.not_utf8"))
@@ -78,33 +83,35 @@ pub fn open(
         source: source_words.len(),
         target: target_words.len(),
     };
-    let problems = crate::model::validate::validate(&scenario.model, vocab);
-    if !problems.is_empty() {
-        return Err(problems
-            .into_iter()
-            .map(|p| Problem {
-                at: p.field,
-                msg: p.msg,
-                help: p.help,
-                anchor: None,
-            })
-            .collect());
-    }
-    let inputs = inputs(&scenario, &source_words, &target_words).map_err(one)?;
-    crate::model::validate::lengths(
+    let given = Given::of(&scenario);
+    let inputs = check(
+        "",
         &scenario.model,
-        inputs.source.as_ref(),
-        inputs.target.as_ref(),
-    )
-    .map_err(|p| {
-        one(Problem {
-            at: p.field,
-            msg: p.msg,
-            help: p.help,
-            anchor: None,
-        })
-    })?;
-    let specs = parameters(&scenario.model, vocab);
+        vocab,
+        &given,
+        &source_words,
+        &target_words,
+    )?;
+    let mut specs = parameters(&scenario.model, vocab);
+    let mut changed = Vec::new();
+    for (i, run) in scenario.runs.iter().enumerate() {
+        if *run.with() == schema::Changes::default() {
+            changed.push(None);
+            continue;
+        }
+        let at = format!("runs[{i}].with");
+        let model = run.with().model.as_ref().unwrap_or(&scenario.model);
+        let given = Given::changed(&scenario, run.with(), &at);
+        changed.push(Some(Arc::new(check(
+            &format!("{at}."),
+            model,
+            vocab,
+            &given,
+            &source_words,
+            &target_words,
+        )?)));
+        join(&mut specs, parameters(model, vocab), &at).map_err(one)?;
+    }
     let precision = options.precision.unwrap_or(scenario.precision);
     let (params, coverage) = match precision {
         Precision::F64 => {
@@ -122,7 +129,7 @@ pub fn open(
         precision,
         source_words,
         target_words,
-        inputs,
+        inputs: Arc::new(inputs),
         specs,
         params,
         updates: 0,
@@ -132,7 +139,7 @@ pub fn open(
         detail: options.detail,
         run_steps: Mutex::default(),
     };
-    session.runs = runs(&session, vocab).map_err(one)?;
+    session.runs = runs(&session, &changed, vocab).map_err(one)?;
     let made = options.update.saturating_sub(1);
     if made > 0 {
         let run = session
@@ -149,7 +156,54 @@ pub fn open(
     Ok(session)
 }
 
-fn runs(s: &Session, vocab: VocabSizes) -> Result<Vec<Run>, Problem> {
+/// Validates a model and tokenises what it reads; `prefix` stands before the model's fields in problems.
+fn check(
+    prefix: &str,
+    model: &ModelConfig,
+    vocab: VocabSizes,
+    given: &Given<'_>,
+    source: &Words,
+    target: &Words,
+) -> Result<Inputs, Vec<Problem>> {
+    let problem = |p: ConfigProblem| Problem {
+        at: format!("{prefix}{}", p.field),
+        msg: p.msg,
+        help: p.help,
+        anchor: None,
+    };
+    let problems = validate::validate(model, vocab);
+    if !problems.is_empty() {
+        return Err(problems.into_iter().map(problem).collect());
+    }
+    let inputs = inputs(given, source, target).map_err(|p| vec![p])?;
+    validate::lengths(model, inputs.source.as_ref(), inputs.target.as_ref())
+        .map_err(|p| vec![problem(p)])?;
+    Ok(inputs)
+}
+
+/// Adds the parameters of a run's own model: those with the same path are shared, so their shapes must agree.
+fn join(specs: &mut Vec<ParamSpec>, more: Vec<ParamSpec>, at: &str) -> Result<(), Problem> {
+    for spec in more {
+        match specs.iter().find(|s| s.path == spec.path) {
+            None => specs.push(spec),
+            Some(there) if there.shape.same_dims(&spec.shape) => {}
+            Some(there) => {
+                let msg = Msg::new("scenario.shared_shape")
+                    .arg("path", &spec.path)
+                    .arg("found", spec.shape)
+                    .arg("wanted", there.shape);
+                return Err(Problem::new(format!("{at}.model"), msg));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn runs(
+    s: &Session,
+    changed: &[Option<Arc<Inputs>>],
+    vocab: VocabSizes,
+) -> Result<Vec<Run>, Problem> {
     let mut out: Vec<Run> = Vec::new();
     for (i, run) in s.scenario.runs.iter().enumerate() {
         let at = format!("runs[{i}]");
@@ -165,27 +219,28 @@ fn runs(s: &Session, vocab: VocabSizes) -> Result<Vec<Run>, Problem> {
                 Msg::new("scenario.build").arg("why", e),
             )
         };
+        let model = run.with().model.as_ref().unwrap_or(&s.scenario.model);
+        let inputs = changed[i].as_ref().unwrap_or(&s.inputs);
         let (kind, (program, outputs)) = match run {
             schema::Run::Training { .. } => (
                 RunKind::Training,
-                training(s, vocab, true).map_err(unbuildable)?,
+                training(model, inputs, vocab, true).map_err(unbuildable)?,
             ),
             schema::Run::Encode { .. } => (
                 RunKind::Encode,
-                training(s, vocab, false).map_err(unbuildable)?,
+                training(model, inputs, vocab, false).map_err(unbuildable)?,
             ),
             schema::Run::Inference {
                 decode, kv_cache, ..
             } => {
-                let calls = calls(s, decode, &at)?;
-                let known = s
-                    .inputs
+                let calls = calls(s, model, decode, &at)?;
+                let known = inputs
                     .target
                     .as_ref()
                     .filter(|t| t.batch == 1)
                     .map(|t| t.ids.as_slice());
-                let m = ModelBuilder::new(&s.scenario.model, vocab, false);
-                let program = generate(m, s.inputs.source.as_ref(), &calls, known, *kv_cache)
+                let m = ModelBuilder::new(model, vocab, false);
+                let program = generate(m, inputs.source.as_ref(), &calls, known, *kv_cache)
                     .map_err(unbuildable)?;
                 (RunKind::Inference, (program, Outputs::default()))
             }
@@ -193,7 +248,7 @@ fn runs(s: &Session, vocab: VocabSizes) -> Result<Vec<Run>, Problem> {
         let backward_of = (kind == RunKind::Training)
             .then(|| outputs.loss.map(|loss| (program.clone(), loss)))
             .flatten();
-        out.push(new_run(run.name(), kind, program, outputs));
+        out.push(new_run(run.name(), kind, program, outputs, inputs));
         if let Some((program, loss)) = backward_of {
             let name = |what: &str| {
                 let taken = |name: &str| {
@@ -214,6 +269,7 @@ fn runs(s: &Session, vocab: VocabSizes) -> Result<Vec<Run>, Problem> {
                 RunKind::Backward,
                 b.finish(),
                 outputs,
+                inputs,
             ));
             if let schema::Run::Training {
                 optimiser: settings,
@@ -231,7 +287,7 @@ fn runs(s: &Session, vocab: VocabSizes) -> Result<Vec<Run>, Problem> {
                 })?;
                 let lesson = Lesson::new(program, loss, &rule).map_err(unbuildable)?;
                 let program = Arc::clone(&lesson.program);
-                let mut update = new_run(&update_name, RunKind::Update, program, outputs);
+                let mut update = new_run(&update_name, RunKind::Update, program, outputs, inputs);
                 update.lesson = Some((Arc::new(lesson), rule));
                 out.push(update);
             }
@@ -243,29 +299,37 @@ fn runs(s: &Session, vocab: VocabSizes) -> Result<Vec<Run>, Problem> {
     Ok(out)
 }
 
-fn new_run(name: &str, kind: RunKind, program: impl Into<Arc<Program>>, outputs: Outputs) -> Run {
+fn new_run(
+    name: &str,
+    kind: RunKind,
+    program: impl Into<Arc<Program>>,
+    outputs: Outputs,
+    inputs: &Arc<Inputs>,
+) -> Run {
     Run {
         name: name.to_owned(),
         kind,
         program: program.into(),
         outputs,
         lesson: None,
+        inputs: Arc::clone(inputs),
         trace: OnceLock::new(),
         rounded: Mutex::new(HashMap::new()),
     }
 }
 
 fn training(
-    s: &Session,
+    model: &ModelConfig,
+    inputs: &Inputs,
     vocab: VocabSizes,
     training: bool,
 ) -> Result<(Program, Outputs), BuildError> {
     forward(&Forward {
-        config: &s.scenario.model,
+        config: model,
         vocab,
-        source: s.inputs.source.as_ref(),
-        target: s.inputs.target.as_ref().filter(|_| training),
-        labels: s.inputs.labels.as_deref().filter(|_| training),
+        source: inputs.source.as_ref(),
+        target: inputs.target.as_ref().filter(|_| training),
+        labels: inputs.labels.as_deref().filter(|_| training),
         training,
     })
 }
@@ -274,8 +338,13 @@ fn training(
 ///
 /// # Errors
 /// Prefixes that the vocabulary does not have; settings that make no sense.
-pub(super) fn calls(s: &Session, decode: &Decode, at: &str) -> Result<Calls, Problem> {
-    if s.scenario.model.decoder.is_none() || s.scenario.model.output.none {
+pub(super) fn calls(
+    s: &Session,
+    model: &ModelConfig,
+    decode: &Decode,
+    at: &str,
+) -> Result<Calls, Problem> {
+    if model.decoder.is_none() || model.output.none {
         return Err(Problem::new(at, Msg::new("scenario.no_decoder")));
     }
     let words = &s.target_words;
@@ -363,7 +432,13 @@ impl Session {
                 .find(|(_, p)| p.path == path && p.slice == slice);
             hit.map(|(name, _)| name.clone())
         };
-        plan(&r.program, run, self.detail, &symbols, &|_| true)
+        let mut steps = plan(&r.program, run, self.detail, &symbols, &|_| true);
+        for step in &mut steps {
+            if let Some(note) = self.remark(run, step) {
+                step.note = note;
+            }
+        }
+        steps
     }
 }
 
@@ -433,26 +508,27 @@ fn walkthrough(s: &Session) -> Result<Vec<Step>, Vec<Problem>> {
                 Err(p) => problems.push(p.near(&near)),
             }
         }
-        let text = |t: &schema::Text| {
-            if t.en.is_empty() && t.zh.is_empty() {
-                Text::Empty
-            } else {
-                Text::Given {
-                    en: t.en.clone(),
-                    zh: t.zh.clone(),
-                }
-            }
-        };
         steps.push(Step {
             number: vec![spec.number],
             section: spec.section.clone(),
             phase: spec.phase.clone(),
             run,
-            title: text(&spec.title),
-            note: text(&spec.note),
+            title: given(&spec.title),
+            note: given(&spec.note),
             formula: spec.formula.clone(),
             views,
         });
+    }
+    for path in s.scenario.remarks.keys() {
+        if s.runs.iter().all(|r| r.program.find(path).is_none()) {
+            let at = format!("remarks.\"{path}\"");
+            let msg = Msg::new("scenario.unknown_path").arg("path", escape(path));
+            let mut p = Problem::new(at, msg).near(format!("{path:?}:"));
+            if let Some(near) = s.runs[0].program.similar_paths(path, 1).first() {
+                p = p.help(Msg::new("diagnostic.did_you_mean").arg("name", near));
+            }
+            problems.push(p);
+        }
     }
     for (i, e) in s.scenario.expected.iter().enumerate() {
         let at = format!("expected[{i}]");

@@ -65,7 +65,7 @@ impl<'s> Lessons<'s> {
         batch: Option<usize>,
         seed: u64,
     ) -> Self {
-        let all = session.sentences();
+        let all = session.runs[run].inputs.sentences();
         Self {
             session,
             run,
@@ -93,16 +93,17 @@ impl<'s> Lessons<'s> {
             }
             return Ok(Arc::clone(&self.built[0]));
         };
-        let rows = drawn(self.session.sentences(), batch, self.seed, update);
         let s = self.session;
-        let labels = s.inputs.labels.as_ref().map(|l| {
-            let tokens = l.len() / s.sentences();
+        let inputs = &s.runs[self.run].inputs;
+        let rows = drawn(inputs.sentences(), batch, self.seed, update);
+        let labels = inputs.labels.as_ref().map(|l| {
+            let tokens = l.len() / inputs.sentences();
             pick(l, &rows, tokens)
         });
-        let source = s.inputs.source.as_ref().map(|x| subset(x, &rows));
-        let target = s.inputs.target.as_ref().map(|x| subset(x, &rows));
+        let source = inputs.source.as_ref().map(|x| subset(x, &rows));
+        let target = inputs.target.as_ref().map(|x| subset(x, &rows));
         let (program, outputs) = forward(&Forward {
-            config: &s.scenario.model,
+            config: s.model_of(self.run),
             vocab: VocabSizes {
                 source: s.source_words.len(),
                 target: s.target_words.len(),
@@ -141,8 +142,7 @@ impl<'s> Lessons<'s> {
 impl Session {
     /// Sentences that an update can learn from.
     pub fn sentences(&self) -> usize {
-        let read = self.inputs.target.as_ref().or(self.inputs.source.as_ref());
-        read.map_or(1, |s| s.batch.max(1))
+        self.inputs.sentences()
     }
 
     /// The first training run with a loss.
