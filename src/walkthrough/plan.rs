@@ -146,6 +146,7 @@ fn stage_key(program: &Program, id: NodeId, detail: Detail) -> String {
             }
             "q" | "k" | "v" if detail == Detail::Grouped => format!("{}qkv", owner()),
             "q_rotated" | "k_rotated" if detail == Detail::Grouped => format!("{}rotated", owner()),
+            "sin" | "cos" if path.contains("rotary") => format!("{}waves", owner()),
             "concat" | "out" if path.contains("attn") => format!("{}out", owner()),
             "argmax" | "predicted_probs" => format!("{}prediction", owner()),
             "lookup" | "scaled" => format!("{}lookup", owner()),
