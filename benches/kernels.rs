@@ -84,7 +84,7 @@ fn slices(c: &mut Criterion) {
         let mut group = c.benchmark_group(format!("{name} of 128x3072 f32"));
         group.throughput(Throughput::Elements(x.len() as u64));
         group.bench_function("slice", |bench| {
-            bench.iter(|| slice(black_box(&x), &mut out))
+            bench.iter(|| slice(black_box(&x), &mut out));
         });
         group.bench_function("libm, one thread", |bench| {
             bench.iter(|| {

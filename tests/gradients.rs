@@ -13,6 +13,8 @@ use tui_transformer::program::{
 };
 use tui_transformer::tensor::{DType, Shape};
 
+type Build<'a> = &'a dyn Fn(&mut Builder, NodeId) -> Result<NodeId, BuildError>;
+
 /// A program of one primitive on parameters, checked against differences.
 fn check(build: impl Fn(&mut Builder) -> Result<NodeId, BuildError>) -> Check {
     let mut b = Builder::new();
@@ -190,7 +192,6 @@ fn everything_that_moves_elements() {
     let ids = |b: &mut Builder, dims: &[usize], ids: &[i64]| {
         b.constant("ids", Shape::new(dims), Constant::Int(ids.into()))
     };
-    type Build<'a> = &'a dyn Fn(&mut Builder, NodeId) -> Result<NodeId, BuildError>;
     let cases: [(&str, Build); 15] = [
         ("affine", &|b, x| {
             let y = b.affine("a", Affine::Mul(-1.7), x)?;
@@ -252,7 +253,6 @@ fn everything_that_moves_elements() {
 
 #[test]
 fn every_composite() {
-    type Build<'a> = &'a dyn Fn(&mut Builder, NodeId) -> Result<NodeId, BuildError>;
     let norm = |b: &mut Builder, inside_root: bool, unbiased: bool| composite::Norm {
         eps: 1e-3,
         inside_root,

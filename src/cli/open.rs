@@ -101,10 +101,10 @@ pub(super) fn settings(
     if let Some(name) = theme {
         settings.theme = Setting::parse(&format!("theme {name}")).and_then(theme_name)?;
     }
-    if let Some(name) = glyphs {
-        if let Setting::Glyphs(set) = Setting::parse(&format!("glyphs {name}"))? {
-            settings.glyphs = set;
-        }
+    if let Some(name) = glyphs
+        && let Setting::Glyphs(set) = Setting::parse(&format!("glyphs {name}"))?
+    {
+        settings.glyphs = set;
     }
     match global.color {
         value::ColorWhen::Auto => {}

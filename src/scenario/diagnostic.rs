@@ -187,7 +187,7 @@ mod tests {
     fn cells(shown: &str, needle: &str) -> (usize, usize) {
         let lines: Vec<&str> = shown.lines().collect();
         let is_caret = |l: &&str| l.contains(" | ") && l.trim_end().ends_with('^');
-        let at = lines.iter().position(|l| is_caret(l)).expect("a caret");
+        let at = lines.iter().position(is_caret).expect("a caret");
         let (source, caret) = (lines[at - 1], lines[at]);
         let cell = |line: &str, needle: &str| {
             let at = line

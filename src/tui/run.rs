@@ -12,7 +12,7 @@ use super::event_loop::{self, Program, Step};
 use super::glyphs::Glyphs;
 use super::screen::{self, Shown, Target};
 use super::theme::{Depth, Environment, Theme};
-use super::{overlays, terminal};
+use super::{overlays, snapshot, terminal};
 use crate::app::app::App;
 use crate::app::debugger::TreeRow;
 use crate::app::effect::Report;
@@ -34,6 +34,35 @@ pub fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look) -> Shown {
     let shown = screen::draw(app, area, buf, look);
     overlays::draw(&app.ui, area, buf, look);
     shown
+}
+
+/// Format of a still.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Still {
+    /// Characters only.
+    Text,
+    /// With ANSI sequences.
+    Ansi,
+    /// A picture.
+    Svg,
+}
+
+/// What a screen of this size shows, as text.
+pub fn still(
+    app: &App,
+    (columns, rows): (u16, u16),
+    environment: Environment,
+    format: Still,
+) -> String {
+    let area = Rect::new(0, 0, columns, rows);
+    let mut buf = Buffer::empty(area);
+    let look = look(&app.ui.settings, environment);
+    draw(app, area, &mut buf, &look);
+    match format {
+        Still::Text => snapshot::text(&buf),
+        Still::Ansi => snapshot::ansi(&buf),
+        Still::Svg => snapshot::svg(&buf, look.theme.dark),
+    }
 }
 
 struct OnTerminal {
@@ -78,13 +107,13 @@ impl OnTerminal {
 
 impl Program for OnTerminal {
     fn input(&mut self, input: Input) -> Step {
-        if let Input::Mouse(mouse) = input {
-            if self.mouse(mouse) {
-                return Step {
-                    effects: Vec::new(),
-                    changed: true,
-                };
-            }
+        if let Input::Mouse(mouse) = input
+            && self.mouse(mouse)
+        {
+            return Step {
+                effects: Vec::new(),
+                changed: true,
+            };
         }
         let effects = self.app.input(&input);
         self.look = look(&self.app.ui.settings, self.environment);

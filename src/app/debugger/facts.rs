@@ -180,11 +180,11 @@ impl Debugger {
             }
             _ => {}
         }
-        if matches!(node.op, crate::program::Op::Unary(Unary::Relu)) {
-            if let Some(s) = stats {
-                let share = s.zeros as f64 / s.count.max(1) as f64 * 100.0;
-                lines.push(Msg::new("tui.fact.relu").arg("share", format!("{share:.0}")));
-            }
+        if matches!(node.op, crate::program::Op::Unary(Unary::Relu))
+            && let Some(s) = stats
+        {
+            let share = s.zeros as f64 / s.count.max(1) as f64 * 100.0;
+            lines.push(Msg::new("tui.fact.relu").arg("share", format!("{share:.0}")));
         }
         let axes = node.shape.axes();
         if axes.ends_with(&[Axis::Query, Axis::Key])

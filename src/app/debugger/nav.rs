@@ -40,12 +40,11 @@ impl Debugger {
             usize::try_from(to).ok().filter(|t| *t < len)
         };
         if let Some(level) = self.inner.last_mut() {
-            match moved(level.at, level.steps.len()) {
-                Some(to) => level.at = to,
-                None => {
-                    self.inner.pop();
-                    return self.go_by(by.signum());
-                }
+            if let Some(to) = moved(level.at, level.steps.len()) {
+                level.at = to;
+            } else {
+                self.inner.pop();
+                return self.go_by(by.signum());
             }
             self.arrive();
             return true;
@@ -88,7 +87,7 @@ impl Debugger {
     }
 
     /// To the first step of the next (or previous) phase whose name differs in `part`.
-    fn to_next(&mut self, forward: bool, part: impl Fn(&Step) -> String) -> bool {
+    fn next_where(&mut self, forward: bool, part: impl Fn(&Step) -> String) -> bool {
         let list = self.steps.list();
         let Some(here) = list.get(self.at).map(&part) else {
             return false;
@@ -126,12 +125,12 @@ impl Debugger {
 
     /// To the next (or previous) phase.
     pub fn to_phase(&mut self, forward: bool) -> bool {
-        self.to_next(forward, |s| s.phase.clone())
+        self.next_where(forward, |s| s.phase.clone())
     }
 
     /// To the next (or previous) layer: `decoder.2 cross-attention` is of layer `decoder.2`.
     pub fn to_layer(&mut self, forward: bool) -> bool {
-        self.to_next(forward, |s| {
+        self.next_where(forward, |s| {
             s.phase.split(' ').next().unwrap_or("").to_owned()
         })
     }

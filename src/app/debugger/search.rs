@@ -45,11 +45,11 @@ impl Debugger {
         if n == 0 {
             return false;
         }
-        if !matches!(wanted, Wanted::Text(_)) {
-            if let Some((view, index)) = self.value_in(self.at, &wanted, forward, true, number) {
-                self.select(view, &index);
-                return true;
-            }
+        if !matches!(wanted, Wanted::Text(_))
+            && let Some((view, index)) = self.value_in(self.at, &wanted, forward, true, number)
+        {
+            self.select(view, &index);
+            return true;
         }
         for by in 1..=n {
             let at = if forward {
@@ -60,9 +60,10 @@ impl Debugger {
             let steps = std::sync::Arc::clone(&self.steps);
             let step = &steps.list()[at];
             if let Wanted::Text(t) = &wanted {
-                let Some(view) = self.text_in(step, t) else {
+                let (found, view) = self.text_in(step, t);
+                if !found {
                     continue;
-                };
+                }
                 self.leave();
                 self.go_to(at);
                 if let Some(view) = view {
@@ -89,7 +90,7 @@ impl Debugger {
     }
 
     /// Whether a step has the text, and in which view.
-    fn text_in(&self, step: &Step, wanted: &str) -> Option<Option<usize>> {
+    fn text_in(&self, step: &Step, wanted: &str) -> (bool, Option<usize>) {
         let view = step.views.iter().position(|v| {
             v.symbol.to_lowercase().contains(wanted)
                 || self.session.runs[v.run]
@@ -104,11 +105,7 @@ impl Debugger {
             || [Lang::En, Lang::Zh]
                 .iter()
                 .any(|l| step.title.render(*l).to_lowercase().contains(wanted));
-        if view.is_some() || titled {
-            Some(view)
-        } else {
-            None
-        }
+        (view.is_some() || titled, view)
     }
 
     /// A cell of a step that has the value; where one is in the step, the one after (or before) the cursor.

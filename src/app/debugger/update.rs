@@ -188,19 +188,19 @@ impl Debugger {
             }
             Action::SearchNext | Action::SearchPrev => match ui.last_search.clone() {
                 Some((text, forward)) => {
-                    self.look_for(&text, forward == (*action == Action::SearchNext), ui)
+                    self.look_for(&text, forward == (*action == Action::SearchNext), ui);
                 }
                 None => say("tui.said.no_search"),
             },
             Action::CopyCell => {
-                if let Some((run, cell)) = self.cell() {
-                    if let Some(value) = self.trace(run).and_then(|t| t.get(cell.node)) {
-                        let text = crate::text::number::exact(value.get(cell.flat));
-                        effects.push(Effect::Copy {
-                            text,
-                            what: Msg::new("tui.what.cell"),
-                        });
-                    }
+                if let Some((run, cell)) = self.cell()
+                    && let Some(value) = self.trace(run).and_then(|t| t.get(cell.node))
+                {
+                    let text = crate::text::number::exact(value.get(cell.flat));
+                    effects.push(Effect::Copy {
+                        text,
+                        what: Msg::new("tui.what.cell"),
+                    });
                 }
             }
             Action::CopyLine => {

@@ -6,6 +6,8 @@ mod lists;
 mod stage;
 mod step;
 
+use std::fmt::Write as _;
+
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
@@ -78,12 +80,8 @@ pub fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look) -> Shown {
         height: 1,
         ..area
     };
-    let list = app.ui.settings.sidebar && area.width >= NARROW
-        || app.ui.focus == Focus::Steps
-            && app.ui.view == View::Step
-            && area.width < NARROW
-            && list_alone(app);
-    let main = if list && area.width >= NARROW {
+    // On narrow screens the stage has all the room: the title says where one is.
+    let main = if app.ui.settings.sidebar && area.width >= NARROW {
         let side = Rect {
             width: LIST,
             ..body
@@ -119,30 +117,27 @@ pub fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look) -> Shown {
     shown
 }
 
-/// On narrow screens the list never takes the stage's place: the title says where one is.
-fn list_alone(_: &App) -> bool {
-    false
-}
-
 fn title(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
     let d = &app.debugger;
     let run = d.step().map_or(0, |s| s.run);
     let name = &d.session.scenario.name;
     let mut left = format!("{name} · {}", d.session.runs[run].name);
     if let Some(digits) = d.round {
-        left.push_str(&format!(
+        let _ = write!(
+            left,
             " · {}",
             Msg::new("tui.rounded")
                 .arg("digits", digits)
                 .render(look.lang)
-        ));
+        );
     }
     if app.ui.play.on {
-        left.push_str(&format!(
+        let _ = write!(
+            left,
             " · {} {}/s",
             tr(look.lang, "tui.playing"),
             app.ui.play.per_second()
-        ));
+        );
     }
     let right = match d.step() {
         Some(step) => {
@@ -152,7 +147,7 @@ fn title(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
                 .arg("total", total)
                 .render(look.lang);
             if !step.section.is_empty() {
-                text.push_str(&format!(" · {}", step.section));
+                let _ = write!(text, " · {}", step.section);
             }
             text
         }

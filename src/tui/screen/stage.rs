@@ -1,5 +1,7 @@
 //! Tables of the step: where each goes, and what its cells look like.
 
+use std::fmt::Write as _;
+
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
@@ -132,7 +134,7 @@ impl<'a> Source<'a> {
         let p = &self.table.plane;
         let mut text = format!("{} {}×{}", self.table.symbol, p.rows, p.cols);
         for (axis, at, n) in &p.fixed {
-            text.push_str(&format!(" {}={at}/{n}", axis.name()));
+            let _ = write!(text, " {}={at}/{n}", axis.name());
         }
         text
     }
