@@ -4,8 +4,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::ValueEnum;
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
 
 use super::args::Global;
 use super::{Failure, common, open, value};
@@ -14,8 +12,8 @@ use crate::app::app::App;
 use crate::app::args::{Arg, StepTarget, View};
 use crate::export::{file::Target, select::Selection};
 use crate::text::Lang;
+use crate::tui::run::{Still, still};
 use crate::tui::theme::{Depth, Environment};
-use crate::tui::{run as screen, snapshot};
 
 /// Format of a snapshot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -90,8 +88,6 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     if let Some(view) = &args.view {
         app.act(Action::View(View::parse(view)?), &mut effects);
     }
-    let area = Rect::new(0, 0, args.size.columns, args.size.rows);
-    let mut buf = Buffer::empty(area);
     // A file has all colours, whatever this terminal has; plain text has none.
     let detected = if args.format == FormatName::Text {
         Depth::None
@@ -108,13 +104,13 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
             ..Environment::read()
         },
     };
-    let look = screen::look(&app.ui.settings, environment);
-    screen::draw(&app, area, &mut buf, &look);
-    let text = match args.format {
-        FormatName::Text => snapshot::text(&buf),
-        FormatName::Ansi => snapshot::ansi(&buf),
-        FormatName::Svg => snapshot::svg(&buf, look.theme.dark),
+    let format = match args.format {
+        FormatName::Text => Still::Text,
+        FormatName::Ansi => Still::Ansi,
+        FormatName::Svg => Still::Svg,
     };
+    let size = (args.size.columns, args.size.rows);
+    let text = still(&app, size, environment, format);
     args.target()
         .write(args.force, |out| out.write_all(text.as_bytes()))?;
     Ok(())
