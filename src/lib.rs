@@ -11,6 +11,7 @@
 #[cfg(feature = "tui")]
 pub mod app;
 pub mod cli;
+pub mod debug;
 pub mod explain;
 pub mod export;
 pub mod kernels;

@@ -4,7 +4,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
 use super::args::Global;
-use super::{Failure, common};
+use super::{Failure, check_decoding, common};
 use crate::explain::mask::empty_rows;
 use crate::session::{Session, view};
 use crate::text::{Lang, Msg, escape};
@@ -68,14 +68,18 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
         runs.push(replay(&session.runs[i].name, trace, lang));
     }
     let expected = expected(&session)?;
-    let good = runs.iter().all(|r| r.different == 0) && expected.iter().all(|e| e.wrong == 0);
+    let decoding = check_decoding::check(&session, |i| only.is_none_or(|o| o == i))?;
+    let good = runs.iter().all(|r| r.different == 0)
+        && expected.iter().all(|e| e.wrong == 0)
+        && decoding.good();
     let mut out = BufWriter::new(io::stdout().lock());
     if args.json {
-        serde_json::to_writer_pretty(&mut out, &to_json(&session, &runs, &expected, good, lang))
-            .map_err(io::Error::from)?;
+        let mut json = to_json(&session, &runs, &expected, good, lang);
+        json["decoding"] = decoding.to_json();
+        serde_json::to_writer_pretty(&mut out, &json).map_err(io::Error::from)?;
         writeln!(out)?;
     } else {
-        write_text(&mut out, &session, &runs, &expected, good, lang)?;
+        write_text(&mut out, &session, &runs, &expected, &decoding, good, lang)?;
     }
     out.flush()?;
     if good { Ok(()) } else { Err(Failure::Check) }
@@ -142,6 +146,7 @@ fn write_text(
     session: &Session,
     runs: &[RunReport],
     expected: &[ExpectedReport],
+    decoding: &check_decoding::Report,
     good: bool,
     lang: Lang,
 ) -> io::Result<()> {
@@ -226,6 +231,7 @@ fn write_text(
             .arg("right", all - wrong)
             .arg("all", all))
     )?;
+    decoding.write_text(out, lang)?;
     writeln!(
         out,
         "{}",

@@ -74,7 +74,8 @@ const MOST_NEW: usize = 100_000;
 
 /// What is to be done.
 struct Plan {
-    run: String,
+    /// The run whose model and source are used.
+    run: usize,
     from: Vec<i64>,
     calls: Calls,
     cached: bool,
@@ -90,7 +91,7 @@ struct Plan {
 pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     let session = common::open(&args.scenario, global, None, lang)?;
     let plan = plan(args, &session)?;
-    let program = session.generation(&plan.calls, plan.cached)?;
+    let program = session.generation(plan.run, &plan.calls, plan.cached)?;
     let number = global.number().unwrap_or_default();
     let mut made: Vec<Call> = Vec::new();
     let mut out = io::stdout().lock();
@@ -150,7 +151,8 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
         writeln!(out, "{}", escape(&text(&session, trimmed(&all, plan.end))))?;
         if stop == "max_len" {
             progress.say(
-                &Msg::new("generate.max_len").arg("most", session.most_positions().unwrap_or(0)),
+                &Msg::new("generate.max_len")
+                    .arg("most", session.most_positions(plan.run).unwrap_or(0)),
             );
         }
     }
@@ -171,6 +173,8 @@ fn plan(args: &Args, session: &Session) -> Result<Plan, Failure> {
             .position(|r| r.kind == RunKind::Inference),
     };
     let given = run.and_then(|r| session.calls_of(r));
+    // Without an inference run, the first run says which model and which source.
+    let used = run.unwrap_or(0);
     if let (Some(name), None) = (&args.run, &given) {
         return Err(Msg::new("generate.no_inference")
             .arg("name", escape(name))
@@ -252,12 +256,12 @@ fn plan(args: &Args, session: &Session) -> Result<Plan, Failure> {
     }
     // The last call sees all tokens but the one it makes.
     let room = session
-        .most_positions()
+        .most_positions(used)
         .map_or(usize::MAX, |most| (most + 1).saturating_sub(from.len()));
     if room == 0 {
         return Err(Msg::new("generate.prefix_too_long")
             .arg("tokens", from.len())
-            .arg("most", session.most_positions().unwrap_or(0))
+            .arg("most", session.most_positions(used).unwrap_or(0))
             .into());
     }
     let end = words.id("<eos>");
@@ -281,10 +285,9 @@ fn plan(args: &Args, session: &Session) -> Result<Plan, Failure> {
             choice,
         },
     };
-    let run = run.map_or_else(String::new, |r| session.runs[r].name.clone());
     let cached = args.kv_cache == value::Switch::On;
     Ok(Plan {
-        run,
+        run: used,
         from,
         calls,
         cached,
@@ -423,7 +426,7 @@ fn to_json(session: &Session, plan: &Plan, made: &[Call], stop: &str) -> Result<
         None => made.iter().flat_map(|c| c.ids.iter().copied()).collect(),
     };
     let flops = |cached: bool| -> Result<Vec<u64>, Failure> {
-        let program = session.generation(&plan.calls, cached)?;
+        let program = session.generation(plan.run, &plan.calls, cached)?;
         let mut flops = frame_flops(&program, session.precision);
         flops.truncate(made.len());
         Ok(flops)
@@ -486,7 +489,7 @@ fn to_json(session: &Session, plan: &Plan, made: &[Call], stop: &str) -> Result<
     };
     Ok(json!({
         "scenario": session.scenario.name,
-        "run": plan.run,
+        "run": session.runs[plan.run].name,
         "precision": format!("{:?}", session.precision).to_lowercase(),
         "choice": choice,
         "kv_cache": plan.cached,

@@ -9,6 +9,7 @@ mod usage;
 pub mod value;
 
 pub mod check;
+mod check_decoding;
 mod common;
 pub mod compare;
 pub mod completions;

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use super::Options;
-use super::doc::StepDoc;
+use super::doc::{StepDoc, Table};
 use crate::text::escape;
 
 const COLUMNS: [&str; 13] = [
@@ -82,7 +82,44 @@ pub(super) fn step(
             advance(&mut index, &tensor.shape);
         }
     }
+    if let Some(table) = &doc.table {
+        write_texts(&mut writer, doc, table)?;
+    }
     writer.flush()
+}
+
+/// A table of texts: one row a cell, named by the first cell of its row and the heading of its column.
+fn write_texts<W: Write>(
+    writer: &mut csv::Writer<W>,
+    doc: &StepDoc,
+    table: &Table,
+) -> io::Result<()> {
+    let number = doc.number();
+    for (r, row) in table.rows.iter().enumerate() {
+        for (c, cell) in row.iter().enumerate().skip(1) {
+            let index = format!("[{r}][{c}]");
+            let label = row.first().map_or("", String::as_str);
+            let heading = table.columns.get(c).map_or("", String::as_str);
+            let fields: [&str; 14] = [
+                &guarded(&doc.scenario),
+                &guarded(&doc.run),
+                &number,
+                &guarded(&doc.section),
+                &guarded(&doc.phase),
+                &guarded(&doc.title),
+                "",
+                "",
+                "",
+                &index,
+                &guarded(label),
+                &guarded(heading),
+                &guarded(cell),
+                "",
+            ];
+            writer.write_record(fields)?;
+        }
+    }
+    Ok(())
 }
 
 fn writer<W: Write>(out: W, delimiter: u8) -> csv::Writer<W> {

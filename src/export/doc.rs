@@ -2,6 +2,7 @@
 
 use std::io;
 
+pub use crate::session::Table;
 use crate::text::NumberFormat;
 use crate::text::number::{exact, exact_f32};
 
@@ -26,6 +27,8 @@ pub struct StepDoc {
     pub note: String,
     /// The step's tensors.
     pub tensors: Vec<TensorDoc>,
+    /// A table of texts, where the step compares runs instead of showing tensors. Untrusted text.
+    pub table: Option<Table>,
     /// One line a cell.
     pub derivations: Vec<DerivationDoc>,
     /// Cells whose derivation was left out because the step is too large; 0 where all are there.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::doc::{CellValues, DerivationDoc, StepDoc, TensorDoc};
 use crate::explain::{Explainer, Style, formula};
-use crate::session::{Session, Steps};
+use crate::session::{Session, Steps, stages};
 use crate::tensor::Value;
 use crate::text::{Lang, Msg, NumberFormat};
 use crate::trace::{AnyTrace, AnyValue, RunError};
@@ -25,6 +25,9 @@ pub struct Settings {
     /// Most terms of a sum in a derivation.
     pub terms: usize,
 }
+
+/// Phase of a step that stands two runs side by side.
+pub const COMPARISON: &str = "comparison";
 
 /// The document of `step`, which stands at or after position `at` of `steps`.
 ///
@@ -47,9 +50,13 @@ pub fn document(
         formula: step_formula(s, steps, at, step),
         note: step.note.render(settings.lang),
         tensors: Vec::new(),
+        table: None,
         derivations: Vec::new(),
         derivations_left_out: 0,
     };
+    if step.views.is_empty() && step.phase == COMPARISON {
+        doc.table = stages(s, settings.lang)?;
+    }
     let style = Style {
         number: settings.number,
         most_terms: settings.terms,

@@ -58,6 +58,26 @@ pub(super) fn step(out: &mut impl Write, options: &Options, doc: &StepDoc) -> io
     for tensor in &doc.tensors {
         write_tensor(out, tensor, options)?;
     }
+    if let Some(table) = &doc.table {
+        write!(out, "<table>\n<tr>")?;
+        for heading in &table.columns {
+            write!(out, "<th scope=\"col\">{}</th>", safe(heading))?;
+        }
+        writeln!(out, "</tr>")?;
+        for row in &table.rows {
+            write!(out, "<tr>")?;
+            for (i, cell) in row.iter().enumerate() {
+                let (open, close) = if i == 0 {
+                    ("<th scope=\"row\">", "</th>")
+                } else {
+                    ("<td style=\"text-align:left\">", "</td>")
+                };
+                write!(out, "{open}{}{close}", safe(cell))?;
+            }
+            writeln!(out, "</tr>")?;
+        }
+        writeln!(out, "</table>")?;
+    }
     if options.derivations && !doc.derivations.is_empty() {
         write!(out, "<pre>")?;
         for derivation in &doc.derivations {

@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 use serde_json::ser::Formatter;
 
 use super::Options;
-use super::doc::{Cell, CellValues, DerivationDoc, StepDoc, TensorDoc};
+use super::doc::{Cell, CellValues, DerivationDoc, StepDoc, Table, TensorDoc};
 use crate::text::escape::is_unsafe;
 
 pub(super) fn begin(out: &mut impl Write, options: &Options) -> io::Result<()> {
@@ -94,6 +94,9 @@ impl Serialize for Step<'_> {
             map.serialize_entry("note", &doc.note)?;
         }
         map.serialize_entry("tensors", &Each(&doc.tensors, Tensor))?;
+        if let Some(table) = &doc.table {
+            map.serialize_entry("table", &Texts(table))?;
+        }
         if self.derivations {
             map.serialize_entry("derivations", &Each(&doc.derivations, Derivation))?;
             if doc.derivations_left_out > 0 {
@@ -110,6 +113,17 @@ struct Each<'d, T, V>(&'d [T], fn(&'d T) -> V);
 impl<T, V: Serialize> Serialize for Each<'_, T, V> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.0.iter().map(self.1))
+    }
+}
+
+struct Texts<'d>(&'d Table);
+
+impl Serialize for Texts<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(2))?;
+        map.serialize_entry("columns", &self.0.columns)?;
+        map.serialize_entry("rows", &self.0.rows)?;
+        map.end()
     }
 }
 

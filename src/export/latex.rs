@@ -58,6 +58,20 @@ pub(super) fn step(out: &mut impl Write, options: &Options, doc: &StepDoc) -> io
     if options.derivations && doc.derivations_left_out > 0 {
         writeln!(out, "\n{}", plain(&left_out_text(doc, options)))?;
     }
+    if let Some(table) = &doc.table {
+        let spec = "l".repeat(table.columns.len());
+        writeln!(out, "\\par\\fitted{{\\begin{{tabular}}{{{spec}}}")?;
+        for (i, row) in std::iter::once(&table.columns)
+            .chain(&table.rows)
+            .enumerate()
+        {
+            let cells: Vec<String> = row.iter().map(|c| plain(&escape(c))).collect();
+            // `\\\\` would take a bracket or star that begins the next row for its own.
+            let rule = if i == 0 { "\\hline" } else { "" };
+            writeln!(out, "{{}}{} \\\\{rule}", cells.join(" & "))?;
+        }
+        writeln!(out, "\\end{{tabular}}}}")?;
+    }
     for paragraph in doc.note.split('\n').filter(|p| !p.trim().is_empty()) {
         writeln!(out, "\n{}", plain(&escape(paragraph)))?;
     }

@@ -31,6 +31,18 @@ pub(super) fn step(
         writeln!(out)?;
         write_tensor(out, tensor, options)?;
     }
+    if let Some(table) = &doc.table {
+        writeln!(out)?;
+        let row = |cells: &[String]| {
+            let cells: Vec<String> = cells.iter().map(|c| escaped(&escape(c))).collect();
+            format!("| {} |", cells.join(" | "))
+        };
+        writeln!(out, "{}", row(&table.columns))?;
+        writeln!(out, "|{}", ":--|".repeat(table.columns.len()))?;
+        for cells in &table.rows {
+            writeln!(out, "{}", row(cells))?;
+        }
+    }
     if options.derivations && !doc.derivations.is_empty() {
         let lines: Vec<_> = doc
             .derivations

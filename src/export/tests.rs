@@ -55,6 +55,7 @@ fn usual() -> StepDoc {
                 ]),
             )
         }],
+        table: None,
         derivations: vec![
             DerivationDoc {
                 symbol: "score1".into(),
@@ -115,6 +116,7 @@ fn awkward() -> StepDoc {
             tensor("none", &[0, 3], CellValues::F64(Vec::new())),
             tensor("mask", &[1, 2], CellValues::Bool(vec![true, false])),
         ],
+        table: None,
         derivations: vec![DerivationDoc {
             symbol: "loss".into(),
             index: Vec::new(),
@@ -229,6 +231,7 @@ fn large_tensors_are_shortened_for_people() {
             &[20, 100, 50],
             CellValues::Int((0..20 * cells).collect()),
         )],
+        table: None,
         derivations: Vec::new(),
         derivations_left_out: 0,
         ..usual()

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::Options;
-use super::doc::{StepDoc, TensorDoc};
+use super::doc::{StepDoc, Table as Texts, TensorDoc};
 use super::table::{Table, tables};
 use crate::text::{Align, Msg, escape, escape_lines, tr};
 
@@ -33,6 +33,10 @@ pub(super) fn step(
     for tensor in &doc.tensors {
         writeln!(out)?;
         write_tensor(out, tensor, options)?;
+    }
+    if let Some(table) = &doc.table {
+        writeln!(out)?;
+        write_texts(out, table, options)?;
     }
     if options.derivations && !doc.derivations.is_empty() {
         writeln!(out)?;
@@ -105,6 +109,29 @@ fn write_tensor(out: &mut impl Write, tensor: &TensorDoc, options: &Options) -> 
             "{GAP}{}",
             blocks_left_out_text(tables.left_out, options)
         )?;
+    }
+    Ok(())
+}
+
+/// A table of texts, columns aligned.
+fn write_texts(out: &mut impl Write, table: &Texts, options: &Options) -> io::Result<()> {
+    let cells = options.cells;
+    let lines: Vec<Vec<String>> = std::iter::once(&table.columns)
+        .chain(&table.rows)
+        .map(|row| row.iter().map(|t| escape(t).into_owned()).collect())
+        .collect();
+    let width = |c: usize| {
+        let widths = lines.iter().filter_map(|l| l.get(c));
+        widths.map(|t| cells.width(t)).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..table.columns.len()).map(width).collect();
+    for line in &lines {
+        let padded: Vec<String> = line
+            .iter()
+            .zip(&widths)
+            .map(|(t, w)| cells.pad(t, *w, Align::Left).into_owned())
+            .collect();
+        writeln!(out, "{GAP}{}", padded.join(GAP).trim_end())?;
     }
     Ok(())
 }

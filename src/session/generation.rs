@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use super::open::calls;
-use super::{AnyBindings, Inputs, RunKind, Session};
+use super::{AnyBindings, Session};
 use crate::model::ModelBuilder;
-use crate::model::config::{ModelConfig, Positions};
+use crate::model::config::Positions;
 use crate::model::generate::{Calls, generate};
 use crate::model::params::VocabSizes;
 use crate::program::{NodeId, Program, cost};
@@ -60,35 +60,30 @@ impl Session {
         else {
             return None;
         };
-        calls(self, self.decoding().0, decode, "runs")
+        calls(self, self.model_of(run), decode, "runs")
             .ok()
             .map(|c| (c, *kv_cache))
     }
 
-    /// The model and the sequences that decode: those of the first inference run.
-    fn decoding(&self) -> (&ModelConfig, &Inputs) {
-        let run = self.runs.iter().position(|r| r.kind == RunKind::Inference);
-        run.map_or((&self.scenario.model, &*self.inputs), |run| {
-            (self.model_of(run), &*self.runs[run].inputs)
-        })
-    }
-
-    /// Most tokens that the decoder has positions for, where there is a limit.
-    pub fn most_positions(&self) -> Option<usize> {
-        match self.decoding().0.positions {
+    /// Most tokens that the decoder of run `run` has positions for, where there is a limit.
+    pub fn most_positions(&self, run: usize) -> Option<usize> {
+        match self.model_of(run).positions {
             Positions::Learned { max_len } => Some(max_len),
             _ => None,
         }
     }
 
-    /// The program of a decoding over this scenario's source.
+    /// The program of a decoding with the model and the source of run `run`.
     ///
     /// # Errors
     /// Where the model has no decoder, or parts do not fit.
-    pub fn generation(&self, calls: &Calls, cached: bool) -> Result<Arc<Program>, Msg> {
-        let (model, inputs) = self.decoding();
+    pub fn generation(&self, run: usize, calls: &Calls, cached: bool) -> Result<Arc<Program>, Msg> {
+        let (model, inputs) = (self.model_of(run), &self.runs[run].inputs);
         if model.decoder.is_none() || model.output.none {
             return Err(Msg::new("scenario.no_decoder"));
+        }
+        if let Some(several) = inputs.source.as_ref().filter(|s| s.batch > 1) {
+            return Err(Msg::new("generate.one_sentence").arg("batch", several.batch));
         }
         let vocab = VocabSizes {
             source: self.source_words.len(),

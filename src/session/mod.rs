@@ -6,6 +6,7 @@ mod labels;
 mod open;
 mod remarks;
 mod runs;
+mod stages;
 mod steps;
 pub mod training;
 
@@ -29,6 +30,7 @@ use crate::walkthrough::Detail;
 pub use inputs::Inputs;
 pub use labels::Labels;
 pub use open::{MOST_BEAMS, Options, open, view};
+pub use stages::{Table, stages};
 pub use steps::{Place, Steps};
 
 /// What a run is.

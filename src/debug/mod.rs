@@ -1,0 +1,6 @@
+//! What a debugger says about runs: that two ways of computing agree, that nothing looks ahead, where two runs differ.
+
+pub mod cache;
+pub mod causality;
+pub mod side;
+pub mod teacher;

@@ -1,0 +1,196 @@
+//! Two runs side by side: which paths stand beside which, and where their cells differ. Plain data; a screen steps
+//! through it.
+
+use crate::program::{NodeId, Program};
+use crate::tensor::{Axis, Shape};
+use crate::trace::{AnyTrace, AnyValue};
+
+/// Which node of the right run stands beside a node of the left one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Mapping {
+    /// The one of the same path: two runs of one program, two precisions, exact and rounded.
+    Same,
+    /// `from` at the beginning of a path becomes `to`: `decoder.0.` and `decoder.1.`, or nothing and `gen.2.`.
+    Prefix {
+        /// On the left.
+        from: String,
+        /// On the right.
+        to: String,
+    },
+    /// The same path, one head beside another; only what has heads.
+    Heads {
+        /// On the left, from 0.
+        left: usize,
+        /// On the right, from 0.
+        right: usize,
+    },
+}
+
+/// Which positions are compared where one side has more of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Align {
+    /// The first ones: training beside an inference call without cache.
+    #[default]
+    First,
+    /// The last ones: cached beside uncached.
+    Last,
+}
+
+/// A cell on both sides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CellPair {
+    /// Flat position on the left.
+    pub left: usize,
+    /// Flat position on the right.
+    pub right: usize,
+}
+
+/// A node and the one beside it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PathPair {
+    /// Path on the left.
+    pub path: String,
+    /// Node on the left.
+    pub left: NodeId,
+    /// Node on the right.
+    pub right: NodeId,
+    /// Cells that both have.
+    pub cells: usize,
+    /// How many of them differ.
+    pub differing: usize,
+    /// The first that differs.
+    pub first: Option<CellPair>,
+    /// Largest absolute difference; NaN where a number stands beside NaN.
+    pub max_difference: f64,
+}
+
+/// The nodes that stand beside one another, in the order of the left run, and how their cells differ.
+pub fn pair(left: &AnyTrace, right: &AnyTrace, mapping: &Mapping, align: Align) -> Vec<PathPair> {
+    let (ours, theirs) = (left.program(), right.program());
+    let mut pairs = Vec::new();
+    for (id, node) in ours.nodes() {
+        let Some(other) = beside(theirs, &node.path, mapping) else {
+            continue;
+        };
+        if !left.reached(id) || !right.reached(other) {
+            continue;
+        }
+        let Some(cells) = cells(&node.shape, &theirs.node(other).shape, mapping, align) else {
+            continue;
+        };
+        let (a, b) = (left.value(id), right.value(other));
+        let mut found = PathPair {
+            path: node.path.to_string(),
+            left: id,
+            right: other,
+            cells: cells.len(),
+            differing: 0,
+            first: None,
+            max_difference: 0.0,
+        };
+        for cell in cells {
+            if same(&a, &b, cell) {
+                continue;
+            }
+            found.differing += 1;
+            found.first.get_or_insert(cell);
+            let difference = (a.get(cell.left) - b.get(cell.right)).abs();
+            if difference.is_nan() || difference > found.max_difference {
+                found.max_difference = difference;
+            }
+        }
+        pairs.push(found);
+    }
+    pairs
+}
+
+/// The cells of a pair that differ, in the order of the left side.
+pub fn differing(
+    left: &AnyTrace,
+    right: &AnyTrace,
+    pair: &PathPair,
+    mapping: &Mapping,
+    align: Align,
+) -> Vec<CellPair> {
+    let (a, b) = (left.value(pair.left), right.value(pair.right));
+    cells(a.shape(), b.shape(), mapping, align)
+        .unwrap_or_default()
+        .into_iter()
+        .filter(|cell| !same(&a, &b, *cell))
+        .collect()
+}
+
+/// The next pair after `from` in which cells differ.
+pub fn next_difference(pairs: &[PathPair], from: usize) -> Option<usize> {
+    (from + 1..pairs.len()).find(|i| pairs[*i].differing > 0)
+}
+
+/// The pair before `from` in which cells differ.
+pub fn previous_difference(pairs: &[PathPair], from: usize) -> Option<usize> {
+    (0..from.min(pairs.len()))
+        .rev()
+        .find(|i| pairs[*i].differing > 0)
+}
+
+fn beside(right: &Program, path: &str, mapping: &Mapping) -> Option<NodeId> {
+    match mapping {
+        Mapping::Same | Mapping::Heads { .. } => right.find(path),
+        Mapping::Prefix { from, to } => right.find(&format!("{to}{}", path.strip_prefix(from)?)),
+    }
+}
+
+/// Bits where both sides have one number type, else numbers; NaN equals NaN.
+fn same(a: &AnyValue, b: &AnyValue, cell: CellPair) -> bool {
+    let (x, y) = (a.get(cell.left), b.get(cell.right));
+    if x.is_nan() || y.is_nan() {
+        return x.is_nan() && y.is_nan();
+    }
+    if a.precision() == b.precision() && a.dtype() == b.dtype() {
+        a.bits(cell.left) == b.bits(cell.right)
+    } else {
+        x == y
+    }
+}
+
+/// The cells that both sides have; `None` where the shapes do not stand beside one another.
+fn cells(left: &Shape, right: &Shape, mapping: &Mapping, align: Align) -> Option<Vec<CellPair>> {
+    if left.rank() != right.rank() {
+        return None;
+    }
+    let rank = left.rank();
+    let (mut dims, mut from_left, mut from_right) =
+        (left.dims().to_vec(), vec![0; rank], vec![0; rank]);
+    let mut heads = false;
+    for d in 0..rank {
+        let (a, b) = (left.dims()[d], right.dims()[d]);
+        let axis = left.axes()[d];
+        if let (Mapping::Heads { left: i, right: j }, Axis::Head) = (mapping, axis) {
+            if *i >= a || *j >= b {
+                return None;
+            }
+            heads = true;
+            (dims[d], from_left[d], from_right[d]) = (1, *i, *j);
+        } else if a != b {
+            if !matches!(axis, Axis::Token | Axis::Query | Axis::Key) {
+                return None;
+            }
+            dims[d] = a.min(b);
+            if align == Align::Last {
+                (from_left[d], from_right[d]) = (a - dims[d], b - dims[d]);
+            }
+        }
+    }
+    if matches!(mapping, Mapping::Heads { .. }) && !heads {
+        return None;
+    }
+    let part = Shape::new(&dims);
+    let (sl, sr) = (left.strides(), right.strides());
+    let pairs = (0..part.len()).map(|flat| {
+        let at = part.unflat(flat);
+        CellPair {
+            left: (0..rank).map(|d| (at[d] + from_left[d]) * sl[d]).sum(),
+            right: (0..rank).map(|d| (at[d] + from_right[d]) * sr[d]).sum(),
+        }
+    });
+    Some(pairs.collect())
+}

@@ -1,0 +1,451 @@
+//! Decoding: cached and uncached alike bit for bit, broken caches found, beams against exhaustive search, causality,
+//! two runs side by side.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use tui_transformer::debug::cache::{self, Report};
+use tui_transformer::debug::causality;
+use tui_transformer::debug::side::{self, Align, Mapping};
+use tui_transformer::debug::teacher::{self, Shift};
+use tui_transformer::model::generate::{Calls, Choice};
+use tui_transformer::program::{NodeId, Program};
+use tui_transformer::scenario::{EMBEDDED, load};
+use tui_transformer::session::generation::{Call, frame_of};
+use tui_transformer::session::{Options, RunKind, Session, open};
+use tui_transformer::tensor::{Precision, Real, Tensor, Value};
+use tui_transformer::trace::{Flow, Sink};
+
+const BOTH: [Precision; 2] = [Precision::F64, Precision::F32];
+
+fn session(name: &str, precision: Precision) -> Session {
+    let loaded = load(Path::new(name)).unwrap();
+    changed(loaded.scenario, precision)
+}
+
+fn changed(scenario: tui_transformer::scenario::Scenario, precision: Precision) -> Session {
+    let options = Options {
+        precision: Some(precision),
+        ..Options::default()
+    };
+    open(scenario, None, options).unwrap()
+}
+
+fn water_class(
+    precision: Precision,
+    change: impl FnOnce(&mut tui_transformer::scenario::Scenario),
+) -> Session {
+    let mut scenario = load(Path::new("water_class")).unwrap().scenario;
+    scenario.walkthrough.clear();
+    scenario.symbols.clear();
+    scenario.expected.clear();
+    change(&mut scenario);
+    changed(scenario, precision)
+}
+
+fn free(from: &[i64], max_new: usize, choice: Choice) -> Calls {
+    Calls::Free {
+        from: from.to_vec(),
+        max_new,
+        choice,
+    }
+}
+
+fn sample(seed: u64) -> Choice {
+    Choice::Sample {
+        temperature: 1.3,
+        top_k: Some(6),
+        top_p: Some(0.95),
+        seed,
+    }
+}
+
+fn generated(session: &Session, run: usize, calls: &Calls, cached: bool) -> Vec<Call> {
+    let program = session.generation(run, calls, cached).unwrap();
+    let mut made = Vec::new();
+    session
+        .generate(&program, &mut |call| {
+            made.push(call.clone());
+            true
+        })
+        .unwrap();
+    made
+}
+
+#[test]
+fn cached_and_uncached_have_the_same_bits_in_every_scenario() {
+    let mut decoders = 0;
+    for (name, _) in EMBEDDED {
+        for precision in BOTH {
+            let s = session(name, precision);
+            for run in 0..s.runs.len() {
+                let (model, kind) = (s.model_of(run), &s.runs[run].kind);
+                let derived = matches!(kind, RunKind::Backward | RunKind::Update);
+                let source = s.runs[run].inputs.source.as_ref();
+                // One sentence at a time is decoded.
+                let several = source.is_some_and(|s| s.batch > 1);
+                if model.decoder.is_none() || model.output.none || derived || several {
+                    continue;
+                }
+                decoders += 1;
+                same_both_ways(name, &s, run);
+            }
+        }
+    }
+    assert!(decoders >= 4);
+}
+
+fn same_both_ways(name: &str, s: &Session, run: usize) {
+    let words = s.target_words.len() as i64;
+    let from = [4 % words, 5 % words];
+    let room = s.most_positions(run).map(|most| most + 1 - from.len());
+    let max_new = room.map_or(32, |room| room.min(32));
+    for calls in [
+        free(&from, max_new, Choice::Greedy),
+        free(&from, max_new, sample(7)),
+        Calls::Beam {
+            from: from.to_vec(),
+            max_new,
+            beams: 3,
+            end: Some(1),
+        },
+    ] {
+        let report = cache::compare(s, run, &calls, &mut ()).unwrap();
+        assert_eq!(report.first, None, "{name} {run} {:?}", s.precision);
+        assert_eq!(report.frames, max_new);
+        assert!(report.cells > 1000, "{name}: {}", report.cells);
+        // A call with the cache costs less, and calls grow by equal amounts: those of attention.
+        let (with, without) = (&report.flops_cached, &report.flops_uncached);
+        let last = max_new - 1;
+        assert!(with[last] * 2 < without[last], "{name}");
+        let growth = |i: usize| with[i] - with[i - 1];
+        assert_eq!(growth(3), growth(last), "{name}");
+        let cached = generated(s, run, &calls, true);
+        assert_eq!(cached, generated(s, run, &calls, false), "{name}");
+    }
+}
+
+/// Forced prefixes that go on from one another are cached too.
+#[test]
+fn forced_prefixes_with_a_cache() {
+    let s = session("water_class", Precision::F64);
+    for prefixes in [
+        vec![vec![4], vec![4, 5], vec![4, 5, 6]],
+        vec![vec![4], vec![4, 5, 6], vec![7, 5], vec![7, 5, 4]],
+    ] {
+        let calls = Calls::Forced(prefixes);
+        let report = cache::compare(&s, 0, &calls, &mut ()).unwrap();
+        assert_eq!(report.first, None);
+        assert!(report.flops_cached[1] < report.flops_uncached[1]);
+    }
+}
+
+/// What is done to a cache on purpose.
+#[derive(Clone, Copy, Debug)]
+enum Break {
+    /// The rows of this node stand one place off.
+    RowOff(&'static str),
+    /// This node of the call has the value of the call before.
+    PositionOff(&'static str),
+}
+
+#[derive(Debug)]
+struct Breaker<T: Real> {
+    how: Break,
+    frame: usize,
+    before: HashMap<String, Value<T>>,
+}
+
+/// Either number type: only one is ever used by a session.
+struct Any {
+    f32: Breaker<f32>,
+    f64: Breaker<f64>,
+}
+
+impl<T: Real> Breaker<T> {
+    fn see(&mut self, program: &Program, id: NodeId, value: &Value<T>) -> Flow<T> {
+        let path = &program.node(id).path;
+        let Some(frame) = frame_of(path) else {
+            return Flow::Go;
+        };
+        let rest = path.splitn(3, '.').nth(2).unwrap_or_default().to_owned();
+        let old = self.before.insert(rest.clone(), value.clone());
+        match self.how {
+            Break::RowOff(name) if frame == self.frame && rest == name => {
+                let t = value.float();
+                let d = t.shape().dims();
+                let (rows, width) = (d[2], d[3]);
+                let mut data = Vec::new();
+                for head in t.data().chunks(rows * width) {
+                    for row in 0..rows {
+                        let from = row.saturating_sub(1) * width;
+                        data.extend_from_slice(&head[from..from + width]);
+                    }
+                }
+                Flow::Replace(Value::Float(Tensor::new(*t.shape(), data)))
+            }
+            Break::PositionOff(name) if frame == self.frame && rest == name => {
+                Flow::Replace(old.unwrap())
+            }
+            _ => Flow::Go,
+        }
+    }
+}
+
+impl Sink<f32> for Any {
+    fn node(&mut self, p: &Program, id: NodeId, v: &Value<f32>) -> Flow<f32> {
+        self.f32.see(p, id, v)
+    }
+}
+
+impl Sink<f64> for Any {
+    fn node(&mut self, p: &Program, id: NodeId, v: &Value<f64>) -> Flow<f64> {
+        self.f64.see(p, id, v)
+    }
+}
+
+fn broken(s: &Session, how: Break, frame: usize) -> Report {
+    let mut any = Any {
+        f32: Breaker {
+            how,
+            frame,
+            before: HashMap::new(),
+        },
+        f64: Breaker {
+            how,
+            frame,
+            before: HashMap::new(),
+        },
+    };
+    cache::compare(s, 0, &free(&[4], 8, Choice::Greedy), &mut any).unwrap()
+}
+
+#[test]
+fn a_broken_cache_is_found_where_it_breaks() {
+    for precision in BOTH {
+        let s = session("water_class", precision);
+        for how in [
+            Break::RowOff("decoder.0.self_attn.k_cache"),
+            Break::RowOff("decoder.1.self_attn.v_cache"),
+            Break::PositionOff("embed.target.positions"),
+        ] {
+            let (Break::RowOff(name) | Break::PositionOff(name)) = how;
+            let first = broken(&s, how, 3).first.unwrap();
+            assert_eq!(
+                (first.frame, first.path),
+                (3, format!("gen.3.{name}")),
+                "{how:?}"
+            );
+        }
+        // Rotary positions: the cosines of the position before.
+        let s = water_class(precision, |sc| {
+            sc.model.positions = ron::from_str("Rotary()").unwrap();
+        });
+        let first = broken(&s, Break::PositionOff("decoder.rotary.cos"), 4)
+            .first
+            .unwrap();
+        assert_eq!((first.frame, &*first.path), (4, "gen.4.decoder.rotary.cos"));
+    }
+}
+
+/// With as many beams as there are sentences nothing is ever dropped: the best beam is the best sentence.
+#[test]
+fn beams_find_what_exhaustive_search_finds() {
+    let s = session("water_class", Precision::F64);
+    let words = s.target_words.len() as i64;
+    let beam = Calls::Beam {
+        from: vec![4],
+        max_new: 2,
+        beams: 64,
+        end: None,
+    };
+    let made = generated(&s, 0, &beam, true);
+    let last = made.last().unwrap();
+    assert_eq!(last.beams.len(), 64);
+    let log_prob = |prefix: &[i64], next: i64| {
+        let calls = Calls::Forced(vec![prefix.to_vec()]);
+        let call = generated(&s, 0, &calls, false).remove(0);
+        call.probs[0][next as usize].ln()
+    };
+    let mut all: Vec<(f64, Vec<i64>)> = Vec::new();
+    for a in 0..words {
+        for b in 0..words {
+            let score = log_prob(&[4], a) + log_prob(&[4, a], b);
+            all.push((score, vec![4, a, b]));
+        }
+    }
+    all.sort_by(|x, y| y.0.total_cmp(&x.0));
+    for (i, (score, tokens)) in all.iter().enumerate() {
+        assert_eq!(&last.beams[i], tokens, "beam {i}");
+        assert!((last.scores[i] - score).abs() < 1e-12);
+    }
+    // One beam is the greedy choice.
+    let one = Calls::Beam {
+        from: vec![4],
+        max_new: 5,
+        beams: 1,
+        end: None,
+    };
+    let greedy: Vec<i64> = generated(&s, 0, &free(&[4], 5, Choice::Greedy), true)
+        .iter()
+        .map(|c| c.ids[0])
+        .collect();
+    assert_eq!(
+        generated(&s, 0, &one, true).last().unwrap().beams[0][1..],
+        greedy
+    );
+}
+
+/// A beam that has ended keeps its score and repeats its end token.
+#[test]
+fn an_ended_beam_stays_as_it_is() {
+    let s = session("water_class", Precision::F64);
+    // The token that greedy decoding takes first serves as the end token.
+    let end = generated(&s, 0, &free(&[4], 1, Choice::Greedy), true)[0].ids[0];
+    let calls = Calls::Beam {
+        from: vec![4],
+        max_new: 4,
+        beams: 4,
+        end: Some(end),
+    };
+    let made = generated(&s, 0, &calls, true);
+    let score = made[0].scores[0];
+    assert_eq!(made[0].beams[0], [4, end]);
+    let last = made.last().unwrap();
+    let at = last
+        .beams
+        .iter()
+        .position(|b| *b == [4, end, end, end, end])
+        .unwrap();
+    assert_eq!(last.scores[at].to_bits(), score.to_bits());
+    for beam in &last.beams {
+        let ended = beam.iter().position(|t| *t == end);
+        assert!(
+            ended.is_none_or(|i| beam[i..].iter().all(|t| *t == end)),
+            "{beam:?}"
+        );
+    }
+}
+
+#[test]
+fn the_same_seed_draws_the_same_tokens() {
+    let s = session("water_class", Precision::F64);
+    let text = |seed: u64| -> Vec<i64> {
+        generated(&s, 0, &free(&[4], 12, sample(seed)), true)
+            .iter()
+            .map(|c| c.ids[0])
+            .collect()
+    };
+    assert_eq!(text(1), text(1));
+    assert_ne!(text(1), text(2));
+    for call in generated(&s, 0, &free(&[4], 12, sample(1)), true) {
+        // The drawn token is among the six most probable.
+        let p = call.chosen_probs[0];
+        assert!(call.probs[0].iter().filter(|q| **q > p).count() < 6);
+        assert!((0.0..1.0).contains(&call.drawn.unwrap()));
+    }
+}
+
+#[test]
+fn ties_take_the_first_and_are_flagged() {
+    // An output head of zeros: every token is as probable as any other.
+    let s = water_class(Precision::F64, |sc| {
+        let zeros = sc.weights.values.get_mut("output.weight").unwrap();
+        *zeros = ron::from_str("OutIn([[0.0,0.0,0.0,0.0],[0.0,0.0,0.0,0.0],[0.0,0.0,0.0,0.0],[0.0,0.0,0.0,0.0],[0.0,0.0,0.0,0.0],[0.0,0.0,0.0,0.0],[0.0,0.0,0.0,0.0],[0.0,0.0,0.0,0.0]])").unwrap();
+    });
+    let call = generated(&s, 0, &free(&[4], 1, Choice::Greedy), true).remove(0);
+    assert!(call.tie);
+    assert_eq!((call.ids[0], call.argmax()), (0, Some(0)));
+    let s = session("water_class", Precision::F64);
+    assert!(!generated(&s, 0, &free(&[4], 1, Choice::Greedy), true)[0].tie);
+}
+
+#[test]
+fn a_later_token_changes_no_earlier_row() {
+    let leak = |s: &Session| {
+        let ids = s.runs[0].program.find("embed.target.ids").unwrap();
+        causality::check(s.trace(0).unwrap(), ids, s.target_words.len())
+    };
+    for precision in BOTH {
+        let good = leak(&session("water_class", precision));
+        assert_eq!((good.positions, good.leak), (3, None));
+        // No mask at all: the first row that sees what comes later is the softmax of the first layer.
+        let s = water_class(precision, |sc| sc.model.attention.causal = Some(false));
+        let found = leak(&s).leak.unwrap();
+        assert_eq!((found.changed, found.row), (1, 0));
+        assert!(found.path.starts_with("decoder.0.self_attn."), "{found:?}");
+        // A mask that hides too little.
+        let s = water_class(precision, |sc| {
+            sc.model.attention.fill = ron::from_str("Value(-2.0)").unwrap();
+        });
+        let found = leak(&s).leak.unwrap();
+        assert_eq!(found.path, "decoder.0.self_attn.exp");
+        assert_eq!(found.mask.as_deref(), Some("decoder.0.self_attn.mask"));
+    }
+}
+
+#[test]
+fn label_shifts() {
+    assert_eq!(
+        teacher::shift(&session("water_class", Precision::F64), 0),
+        Some(Shift::Unshifted)
+    );
+    let ids = [0, 4, 5, 6];
+    for (labels, shift) in [
+        ([4, 5, 6, 1], Shift::Next),
+        ([4, 5, 6, -1], Shift::Next),
+        ([0, 4, 5, 6], Shift::Unshifted),
+        ([5, 6, 1, -1], Shift::Twice),
+        ([7, 7, 2, 2], Shift::Other),
+    ] {
+        assert_eq!(
+            teacher::shift_of(&ids, &labels, 4),
+            Some(shift),
+            "{labels:?}"
+        );
+    }
+    let first = teacher::positions(&session("water_class", Precision::F64), 0).remove(1);
+    assert_eq!(first.sees, ["I", "love"]);
+    assert_eq!(
+        (first.predicts.as_deref(), first.label_at),
+        (Some("love"), Some(0))
+    );
+}
+
+#[test]
+fn training_beside_inference() {
+    let s = session("water_class", Precision::F64);
+    let inference = s.run_named("inference").unwrap();
+    let (left, right) = (s.trace(0).unwrap(), s.trace(inference).unwrap());
+    // The rows of a causal pass do not depend on what comes later: call 2 is the first three rows of training.
+    let mapping = Mapping::Prefix {
+        from: String::new(),
+        to: "gen.2.".into(),
+    };
+    let pairs = side::pair(left, right, &mapping, Align::First);
+    let logits = pairs.iter().find(|p| p.path == "output.logits").unwrap();
+    assert_eq!((logits.cells, logits.differing), (24, 0));
+    assert_eq!(side::next_difference(&pairs, 0), None);
+    // One head beside another: the first difference is at the queries.
+    let heads = Mapping::Heads { left: 0, right: 1 };
+    let pairs = side::pair(left, left, &heads, Align::First);
+    assert!(
+        pairs[0].differing > 0 && pairs[0].path.starts_with("encoder.0.self_attn.q"),
+        "{:?}",
+        pairs[0]
+    );
+    assert_eq!(side::previous_difference(&pairs, 1), Some(0));
+    let cells = side::differing(left, left, &pairs[0], &heads, Align::First);
+    assert_eq!(cells.len(), pairs[0].differing);
+    assert_eq!(Some(cells[0]), pairs[0].first);
+    // Layers: weights have the same shapes, and differ.
+    let layers = Mapping::Prefix {
+        from: "encoder.0.".into(),
+        to: "encoder.1.".into(),
+    };
+    assert!(
+        side::pair(left, left, &layers, Align::First)
+            .iter()
+            .any(|p| p.max_difference > 0.1)
+    );
+}
