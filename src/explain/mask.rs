@@ -35,7 +35,10 @@ pub struct EmptyRow {
 impl EmptyRow {
     /// The row as a warning.
     pub fn message(&self, program: &Program, lang: Lang) -> Msg {
-        let index: String = self.index.iter().map(|i| format!("[{i}]")).collect();
+        let index = self
+            .index
+            .iter()
+            .fold(String::new(), |all, i| all + &format!("[{i}]"));
         Msg::new("explain.mask.empty_row")
             .arg("path", &program.node(self.node).path)
             .arg("index", index)

@@ -24,7 +24,7 @@ struct Tables {
 #[derive(Clone, Copy, Debug)]
 struct End {
     /// 1 at the end token, `[vocab]`.
-    is_end: NodeId,
+    ended: NodeId,
     /// By whether a beam has ended: nothing hidden, everything hidden, `[2, vocab]`.
     hidden: NodeId,
     /// By whether a beam has ended: nothing hidden, everything but the end token hidden, `[2, vocab]`.
@@ -105,7 +105,7 @@ fn tables(
                     closed[words + open] = 0;
                 }
                 Ok(End {
-                    is_end: m.b.constant("is_end", row, Constant::Int(flags.into()))?,
+                    ended: m.b.constant("ended", row, Constant::Int(flags.into()))?,
                     hidden: m.b.mask("hidden", rows, hidden)?,
                     closed: m.b.mask("closed", rows, closed)?,
                 })
@@ -142,7 +142,7 @@ fn keep(
         let t = b.shape(tokens).dims()[1];
         let newest = b.slice("newest_column", tokens, 1, t - 1, 1)?;
         let newest = b.reshape("newest", newest, Shape::named(&[(Axis::Batch, rows)]))?;
-        let ended = b.gather("ended", Pick::Rows, end.is_end, newest)?;
+        let ended = b.gather("ended", Pick::Rows, end.ended, newest)?;
         let hidden = b.gather("ended_hidden", Pick::Rows, end.hidden, ended)?;
         let closed = b.gather("ended_closed", Pick::Rows, end.closed, ended)?;
         let free = b.mask_fill("free", log_probs, hidden, 0.0)?;

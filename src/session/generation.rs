@@ -147,7 +147,7 @@ impl Session {
 
 /// Number of decoding calls of a program.
 pub fn frames(program: &Program) -> usize {
-    (0..)
+    (0..program.len())
         .take_while(|i| program.find(&format!("gen.{i}.output.probs")).is_some())
         .count()
 }
