@@ -110,7 +110,7 @@ fn main() {
             } else {
                 Duration::ZERO
             };
-            let each = (came[end - 1] - before).as_secs_f64() / step as f64;
+            let each = came[end - 1].saturating_sub(before).as_secs_f64() / step as f64;
             println!(
                 "{end:>9} {:>10.2} {:>10.2} {:>13.1}",
                 each * 1e3,
