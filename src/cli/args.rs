@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use super::{check, completions, export, generate, help, localise, man, open, steps, value};
+use super::{check, completions, export, generate, help, localise, man, open, steps, train, value};
 use crate::tensor::Precision;
 use crate::text::{Lang, Msg, NumberFormat, escape};
 
@@ -35,6 +35,8 @@ pub enum Command {
     Steps(steps::Args),
     /// Writes steps to files.
     Export(export::Args),
+    /// Updates the weights.
+    Train(Box<train::Args>),
     /// Checks a scenario.
     Check(check::Args),
     /// Prints what the screen shows.

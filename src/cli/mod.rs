@@ -23,6 +23,7 @@ pub mod open;
 pub mod snapshot;
 pub mod steps;
 pub mod train;
+mod train_report;
 
 #[cfg(test)]
 mod tests;
@@ -94,6 +95,7 @@ fn run(cli: &Cli, lang: Lang) -> Result<(), Failure> {
         Some(_) if cli.open.is_given() => Err(Msg::new("cli.open_and_command").into()),
         Some(Command::Steps(args)) => steps::run(args, &cli.global, lang),
         Some(Command::Export(args)) => export::run(args, &cli.global, lang),
+        Some(Command::Train(args)) => train::run(args, &cli.global, lang),
         Some(Command::Check(args)) => check::run(args, &cli.global, lang),
         #[cfg(feature = "tui")]
         Some(Command::Snapshot(args)) => snapshot::run(args, &cli.global, lang),

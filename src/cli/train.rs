@@ -1,10 +1,26 @@
 //! `train`: updates of the weights.
 
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::ValueEnum;
 
-use super::value;
+use super::args::Global;
+use super::train_report::{Progress, Report};
+use super::{Failure, common, complain, value};
+use crate::export::checkpoint;
+use crate::program::optimiser::Optimiser;
+use crate::scenario;
+use crate::scenario::schema::OptimiserKind;
+use crate::session::insight::looks;
+use crate::session::training::{Lessons, optimiser};
+use crate::session::{self, AnyBindings, RunKind, Session};
+use crate::tensor::Real;
+use crate::text::{Lang, Msg, escape};
+use crate::trace::Bindings;
+use crate::trace::train::{Retention, State, Stopped};
 
 /// An optimiser by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -62,7 +78,264 @@ pub struct Args {
     /// Overwrite an existing file.
     #[arg(long)]
     pub force: bool,
+    /// Write the state every so many updates too.
+    #[arg(long, value_name = "N", value_parser = value::count, requires = "save")]
+    pub save_every: Option<usize>,
+    /// Attention maps and embeddings at so many points of the run, in the JSON.
+    #[arg(long, value_name = "N", value_parser = value::count, requires = "json")]
+    pub looks: Option<usize>,
     /// For programs.
     #[arg(long)]
     pub json: bool,
+}
+
+/// Updates where neither the command line nor the scenario says how many.
+const UPDATES: usize = 100;
+/// Learning rate of Adam where a scenario for another rule gives none.
+const ADAM_RATE: f64 = 0.01;
+
+/// Trains.
+///
+/// # Errors
+/// A scenario that cannot be opened or has no loss, settings that make no sense, files; [`Failure::Check`] where a
+/// number is no longer finite.
+pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
+    let mut loaded =
+        scenario::load(&args.scenario).map_err(|d| Failure::Diagnostic(d.render(lang)))?;
+    if let Some(seed) = args.seed {
+        loaded.scenario.weights.seed = seed;
+        loaded.scenario.model.dropout.seed = seed;
+    }
+    let options = session::Options {
+        precision: global.precision(),
+        ..session::Options::default()
+    };
+    let session = common::open_loaded(loaded, options, lang)?;
+    let run = training_run(&session, args.run.as_deref())?;
+    let (rule, updates) = settings(args, &session, run)?;
+    if let Some(batch) = args.batch
+        && batch > session.sentences()
+    {
+        return Err(Msg::new("train.batch")
+            .arg("batch", batch)
+            .arg("sentences", session.sentences())
+            .into());
+    }
+    if let Some(path) = &args.save
+        && !args.force
+        && args.resume.as_ref() != Some(path)
+        && path.exists()
+    {
+        let name = escape(&path.to_string_lossy()).into_owned();
+        return Err(Msg::new("export.file.exists").arg("path", name).into());
+    }
+    let interrupted = interrupts()?;
+    let job = Job {
+        args,
+        session: &session,
+        run,
+        rule,
+        updates,
+        interrupted: &interrupted,
+        lang,
+    };
+    match &session.params {
+        AnyBindings::F64(b) => job.train(b),
+        AnyBindings::F32(b) => job.train(b),
+    }
+}
+
+/// The training run called `name`, else the first one with a loss.
+fn training_run(session: &Session, name: Option<&str>) -> Result<usize, Failure> {
+    let run = match name {
+        Some(name) => Some(common::run(session, name)?).filter(|r| {
+            session.runs[*r].kind == RunKind::Training && session.runs[*r].outputs.loss.is_some()
+        }),
+        None => session.training_run(),
+    };
+    run.ok_or_else(|| Msg::new("train.no_loss").into())
+}
+
+/// The scenario's settings with those of the command line over them, and the number of updates.
+fn settings(args: &Args, session: &Session, run: usize) -> Result<(Optimiser, usize), Failure> {
+    let mut s = session.optimiser_of(run);
+    if let Some(name) = args.optimizer {
+        let kind = match name {
+            OptimizerName::Sgd => OptimiserKind::Sgd,
+            OptimizerName::Adam => OptimiserKind::Adam,
+            OptimizerName::Adamw => OptimiserKind::AdamW,
+        };
+        if s.kind == OptimiserKind::Sgd && kind != OptimiserKind::Sgd {
+            s.lr = ADAM_RATE;
+        }
+        s.kind = kind;
+    }
+    if args.momentum.is_some() && s.kind != OptimiserKind::Sgd {
+        return Err(Msg::new("train.momentum").into());
+    }
+    s.lr = args.lr.unwrap_or(s.lr);
+    s.momentum = args.momentum.unwrap_or(s.momentum);
+    s.weight_decay = args.weight_decay.unwrap_or(s.weight_decay);
+    s.clip = args.clip.or(s.clip);
+    s.warmup = args.warmup.unwrap_or(s.warmup);
+    if let Some(steps) = args.steps {
+        s.steps = steps;
+    } else if s.steps == 0 {
+        s.steps = UPDATES;
+    }
+    let rule = optimiser(&s);
+    rule.validate().map_err(|bad| {
+        let key = crate::text::catalogue::find(&format!("optimiser.bad.{}", bad.must));
+        Msg::new(key.unwrap_or("optimiser.bad.not_negative")).arg("field", bad.field)
+    })?;
+    Ok((rule, s.steps))
+}
+
+/// A flag that Ctrl-C raises; pressed once more, it ends the process.
+fn interrupts() -> Result<Arc<AtomicBool>, Failure> {
+    let flag = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&flag))
+            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&flag)))
+            .map_err(|e| Msg::new("train.signals").arg("why", e))?;
+    }
+    Ok(flag)
+}
+
+/// All that a training run is made of.
+struct Job<'a> {
+    args: &'a Args,
+    session: &'a Session,
+    run: usize,
+    rule: Optimiser,
+    updates: usize,
+    interrupted: &'a AtomicBool,
+    lang: Lang,
+}
+
+impl Job<'_> {
+    fn train<T: Real>(&self, parameters: &Bindings<T>) -> Result<(), Failure> {
+        let (state, losses) = match &self.args.resume {
+            Some(path) => {
+                let (state, losses) = checkpoint::load::<T>(path)?;
+                self.fits(&state, path)?;
+                (state, losses)
+            }
+            None => (State::new(parameters.clone()), Vec::new()),
+        };
+        let (first, seed) = (state.clone(), self.args.seed.unwrap_or(0));
+        let lessons = Lessons::new(
+            self.session,
+            self.run,
+            self.rule.clone(),
+            self.args.batch,
+            seed,
+        );
+        let retention = Retention {
+            every: (self.updates as u64 / 32).max(1),
+            most: 64,
+        };
+        let mut trainer = lessons.trainer(state, losses, retention);
+        let mut progress = Progress::new(self.updates, self.lang);
+        let mut stopped: Option<Stopped> = None;
+        let mut interrupted = false;
+        for done in 0..self.updates {
+            if self.interrupted.load(Ordering::Relaxed) {
+                interrupted = true;
+                break;
+            }
+            match trainer.step() {
+                Ok(loss) => progress.show(done + 1, loss),
+                Err(e) => {
+                    stopped = Some(e);
+                    break;
+                }
+            }
+            if let (Some(path), Some(every)) = (&self.args.save, self.args.save_every)
+                && (done + 1) % every == 0
+            {
+                checkpoint::save(path, trainer.state(), trainer.losses())?;
+            }
+        }
+        progress.clear();
+        if let Some(path) = &self.args.save {
+            checkpoint::save(path, trainer.state(), trainer.losses())?;
+        }
+        let mut states = vec![first];
+        if let Some(most) = self.args.looks {
+            // Evenly spread over what is kept; the first and the last are there anyway.
+            let kept: Vec<State<T>> = trainer
+                .kept()
+                .filter(|s| s.update > states[0].update && s.update < trainer.state().update)
+                .cloned()
+                .collect();
+            let inner = most.saturating_sub(2).min(kept.len());
+            states.extend((0..inner).map(|i| kept[(i + 1) * kept.len() / (inner + 1)].clone()));
+        }
+        if trainer.state().update > states[0].update {
+            states.push(trainer.state().clone());
+        }
+        let looks = looks(self.session, self.run, &self.rule, states);
+        let looks = match (looks, &stopped) {
+            (Ok(looks), _) => looks,
+            // What stopped training may stop looking too; it is told below.
+            (Err(_), Some(_)) => Vec::new(),
+            (Err(e), None) => return Err(e.message().into()),
+        };
+        let report = Report {
+            session: self.session,
+            run: self.run,
+            rule: &self.rule,
+            batch: self.args.batch,
+            seed,
+            asked: self.updates,
+            made: trainer.state().update,
+            losses: trainer.losses(),
+            looks: &looks,
+            maps: self.args.looks.is_some(),
+            interrupted,
+            stopped: stopped.as_ref(),
+            saved: self.args.save.as_deref(),
+        };
+        let mut out = BufWriter::new(io::stdout().lock());
+        if self.args.json {
+            serde_json::to_writer_pretty(&mut out, &report.json()).map_err(io::Error::from)?;
+            writeln!(out)?;
+        } else {
+            report.text(&mut out, self.lang)?;
+        }
+        out.flush()?;
+        match stopped {
+            None => Ok(()),
+            Some(e) => {
+                complain(&e.message().render(self.lang));
+                Err(Failure::Check)
+            }
+        }
+    }
+
+    /// A state to go on from has every parameter, in its shape.
+    fn fits<T: Real>(&self, state: &State<T>, file: &std::path::Path) -> Result<(), Failure> {
+        let program = &self.session.runs[self.run].program;
+        for spec in &self.session.specs {
+            let Some(id) = program.find(&spec.path) else {
+                continue;
+            };
+            let wanted = program.node(id).shape;
+            let found = state.values.get(spec.path.as_str()).map(|v| *v.shape());
+            if found.is_none_or(|f| !f.same_dims(&wanted)) {
+                return Err(Msg::new("train.other_model")
+                    .arg("path", escape(&file.to_string_lossy()))
+                    .arg("name", escape(&spec.path))
+                    .arg("wanted", wanted)
+                    .into());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether anybody sees a progress bar.
+pub(super) fn watched() -> bool {
+    io::stderr().is_terminal()
 }

@@ -44,6 +44,11 @@ pub const EMBEDDED: &[(&str, &str)] = &[
         "post_or_pre",
         include_str!("../../scenarios/post_or_pre.ron"),
     ),
+    (
+        "water_class_trained",
+        include_str!("../../scenarios/water_class_trained.ron"),
+    ),
+    ("train_copy", include_str!("../../scenarios/train_copy.ron")),
 ];
 
 /// RON as scenarios are written: `Some(…)` may be left out, nesting is limited.

@@ -2,6 +2,7 @@
 
 pub mod generation;
 mod inputs;
+pub mod insight;
 mod labels;
 mod open;
 mod remarks;

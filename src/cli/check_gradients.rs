@@ -1,0 +1,126 @@
+//! `check --gradients`: every parameter's gradient against central differences.
+
+use std::io::{self, Write};
+
+use serde_json::{Value as Json, json};
+
+use super::{Failure, common};
+use crate::program::Gradients;
+use crate::session::{RunKind, Session};
+use crate::tensor::Precision;
+use crate::text::{Lang, Msg, escape};
+use crate::trace::{AnyTrace, gradcheck};
+use crate::with_any;
+
+/// Cells compared of each parameter, evenly spread.
+const MOST: usize = 16;
+
+/// What comparing one parameter found.
+#[derive(Debug)]
+pub(super) struct Compared {
+    run: String,
+    path: String,
+    cells: usize,
+    /// Largest difference, relative to the parameter's largest gradient.
+    worst: f64,
+    index: Vec<usize>,
+}
+
+/// What comparing all of them found.
+#[derive(Debug)]
+pub(super) struct Report {
+    tolerance: f64,
+    parameters: Vec<Compared>,
+}
+
+/// Compares the gradients of backward runs, of run `only` where one is named.
+///
+/// # Errors
+/// Where a run cannot run.
+pub(super) fn compare(
+    session: &Session,
+    only: Option<usize>,
+    tolerance: Option<f64>,
+) -> Result<Report, Failure> {
+    // The distance is a compromise: a long one leaves the line, a short one loses digits.
+    let (h, usual) = match session.precision {
+        Precision::F64 => (1e-5, 1e-5),
+        Precision::F32 => (1e-2, 5e-2),
+    };
+    let mut parameters = Vec::new();
+    for (i, run) in session.runs.iter().enumerate() {
+        if run.kind != RunKind::Backward || only.is_some_and(|o| o != i) {
+            continue;
+        }
+        let trace: &AnyTrace = session.trace(i).map_err(common::cannot_run)?;
+        let Some(loss) = run.outputs.loss else {
+            continue;
+        };
+        let Some(gradients) = Gradients::find(&run.program, &run.program.node(loss).path) else {
+            continue;
+        };
+        for (parameter, _) in gradients.parameters(&run.program) {
+            let found = with_any!(AnyTrace, trace, t => {
+                gradcheck::check(t, &gradients, parameter, h, MOST)
+            });
+            let Some(found) = found else { continue };
+            let Some((cell, worst)) = found.worst() else {
+                continue;
+            };
+            let node = run.program.node(parameter);
+            parameters.push(Compared {
+                run: run.name.clone(),
+                path: node.path.to_string(),
+                cells: found.cells.len(),
+                worst,
+                index: node.shape.unflat(cell.flat)[..node.shape.rank()].to_vec(),
+            });
+        }
+    }
+    Ok(Report {
+        tolerance: tolerance.unwrap_or(usual),
+        parameters,
+    })
+}
+
+impl Report {
+    /// Whether all agree.
+    pub(super) fn good(&self) -> bool {
+        self.parameters.iter().all(|p| p.worst <= self.tolerance)
+    }
+
+    /// For people.
+    pub(super) fn text(&self, out: &mut impl Write, lang: Lang) -> io::Result<()> {
+        let head = Msg::new("train.check.head").arg("tolerance", format!("{:e}", self.tolerance));
+        writeln!(out, "{}", head.render(lang))?;
+        for p in &self.parameters {
+            let key = if p.worst <= self.tolerance {
+                "train.check.good"
+            } else {
+                "train.check.bad"
+            };
+            let line = Msg::new(key)
+                .arg("path", escape(&p.path))
+                .arg("worst", format!("{:.1e}", p.worst))
+                .arg("index", format!("{:?}", p.index))
+                .arg("cells", p.cells);
+            writeln!(out, "{}", line.render(lang))?;
+        }
+        Ok(())
+    }
+
+    /// For programs.
+    pub(super) fn json(&self) -> Json {
+        json!({
+            "tolerance": self.tolerance,
+            "good": self.good(),
+            "parameters": self.parameters.iter().map(|p| json!({
+                "run": p.run,
+                "path": p.path,
+                "cells": p.cells,
+                "worst_relative_error": p.worst,
+                "index": p.index,
+            })).collect::<Vec<_>>(),
+        })
+    }
+}

@@ -1,0 +1,239 @@
+//! What `train` tells: a progress bar while it runs, and a report when it is done.
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value as Json, json};
+
+use super::train::watched;
+use crate::program::optimiser::{Method, Optimiser};
+use crate::session::Session;
+use crate::session::insight::{GradientNorm, Look};
+use crate::text::{Lang, Msg, NumberFormat, escape};
+use crate::trace::train::Stopped;
+
+/// Cells of the bar.
+const BAR: usize = 24;
+/// The bar is drawn anew this often.
+const EVERY: Duration = Duration::from_millis(100);
+/// Rows of losses in the text.
+const ROWS: usize = 20;
+
+/// A bar with the time left, on standard error where that is a terminal.
+pub(super) struct Progress {
+    all: usize,
+    start: Instant,
+    last: Option<Instant>,
+    lang: Lang,
+    seen: bool,
+}
+
+impl Progress {
+    /// Of `all` updates.
+    pub(super) fn new(all: usize, lang: Lang) -> Self {
+        Self {
+            all,
+            start: Instant::now(),
+            last: None,
+            lang,
+            seen: watched(),
+        }
+    }
+
+    /// `done` updates are made; the last one saw `loss`.
+    pub(super) fn show(&mut self, done: usize, loss: f64) {
+        if !self.seen || self.last.is_some_and(|l| l.elapsed() < EVERY) {
+            return;
+        }
+        self.last = Some(Instant::now());
+        let line = self.line(done, loss, self.start.elapsed());
+        let mut err = io::stderr().lock();
+        let _ = write!(err, "\r{line}\x1b[K");
+        let _ = err.flush();
+    }
+
+    fn line(&self, done: usize, loss: f64, elapsed: Duration) -> String {
+        let full = BAR * done / self.all.max(1);
+        let left = elapsed.as_secs_f64() / done.max(1) as f64 * (self.all - done) as f64;
+        let seconds = left.ceil() as u64;
+        let msg = Msg::new("train.progress")
+            .arg("done", done)
+            .arg("all", self.all)
+            .arg("loss", format!("{loss:.4}"))
+            .arg("left", format!("{}:{:02}", seconds / 60, seconds % 60));
+        format!(
+            "[{}{}] {}",
+            "#".repeat(full),
+            "-".repeat(BAR - full),
+            msg.render(self.lang)
+        )
+    }
+
+    /// Takes the bar away.
+    pub(super) fn clear(&self) {
+        if self.last.is_some() {
+            let _ = write!(io::stderr().lock(), "\r\x1b[K");
+        }
+    }
+}
+
+/// What a training run came to.
+pub(super) struct Report<'a> {
+    pub(super) session: &'a Session,
+    pub(super) run: usize,
+    pub(super) rule: &'a Optimiser,
+    pub(super) batch: Option<usize>,
+    pub(super) seed: u64,
+    pub(super) asked: usize,
+    pub(super) made: u64,
+    pub(super) losses: &'a [f64],
+    /// At the start, at points between where they were asked for, at the end.
+    pub(super) looks: &'a [Look],
+    pub(super) maps: bool,
+    pub(super) interrupted: bool,
+    pub(super) stopped: Option<&'a Stopped>,
+    pub(super) saved: Option<&'a Path>,
+}
+
+impl Report<'_> {
+    /// For programs. Names and order are stable.
+    pub(super) fn json(&self) -> Json {
+        let (momentum, betas, eps) = match self.rule.method {
+            Method::Sgd { momentum } => (Some(momentum), None, None),
+            Method::Adam { beta1, beta2, eps } | Method::AdamW { beta1, beta2, eps } => {
+                (None, Some([beta1, beta2]), Some(eps))
+            }
+        };
+        let stopped = self.stopped.map(|s| {
+            let (update, path) = match s {
+                Stopped::Build { update, .. }
+                | Stopped::Run { update, .. }
+                | Stopped::NoSuchUpdate { update, .. } => (update + 1, None),
+                Stopped::NotFinite { update, path, .. } => (update + 1, Some(path.to_string())),
+            };
+            json!({ "update": update, "path": path, "why": s.message().render(Lang::En) })
+        });
+        json!({
+            "scenario": self.session.scenario.name,
+            "run": self.session.runs[self.run].name,
+            "precision": format!("{:?}", self.session.precision).to_lowercase(),
+            "config": {
+                "optimizer": match self.rule.method {
+                    Method::Sgd { .. } => "sgd",
+                    Method::Adam { .. } => "adam",
+                    Method::AdamW { .. } => "adamw",
+                },
+                "lr": self.rule.learning_rate,
+                "momentum": momentum,
+                "betas": betas,
+                "eps": eps,
+                "weight_decay": self.rule.weight_decay,
+                "clip": self.rule.clip_norm,
+                "warmup": self.rule.warmup,
+                "steps": self.asked,
+                "batch": self.batch,
+                "seed": self.seed,
+            },
+            "updates": self.made,
+            "loss": self.losses,
+            "final_loss": self.looks.last().map(|l| l.loss),
+            "interrupted": self.interrupted,
+            "stopped": stopped,
+            "saved": self.saved.map(|p| p.to_string_lossy()),
+            "looks": self.looks.iter().map(|l| self.look(l)).collect::<Vec<_>>(),
+        })
+    }
+
+    fn look(&self, look: &Look) -> Json {
+        let mut out = json!({
+            "update": look.update,
+            "loss": look.loss,
+            "gradient_norms": look.gradients.iter().map(norm).collect::<Vec<_>>(),
+        });
+        if self.maps {
+            let words = self.session.words(self.session.spoken());
+            let tokens: Vec<String> = (0..look.embeddings.len() as i64)
+                .map(|i| words.word(i))
+                .collect();
+            out["attention"] = look
+                .attention
+                .iter()
+                .map(|m| json!({ "path": m.path, "head": m.head, "weights": m.weights }))
+                .collect();
+            out["embeddings"] = json!({ "tokens": tokens, "points": look.embeddings });
+        }
+        out
+    }
+
+    /// For people.
+    pub(super) fn text(&self, out: &mut impl Write, lang: Lang) -> io::Result<()> {
+        let say = |msg: Msg| msg.render(lang);
+        let head = Msg::new("train.head")
+            .arg("name", escape(&self.session.scenario.name))
+            .arg("optimizer", self.rule.method.name())
+            .arg("lr", NumberFormat::Shortest.format(self.rule.learning_rate))
+            .arg("updates", self.made);
+        writeln!(out, "{}", say(head))?;
+        let count = self.losses.len();
+        let shown = count.min(ROWS);
+        for i in 0..shown {
+            let at = if shown > 1 {
+                i * (count - 1) / (shown - 1)
+            } else {
+                0
+            };
+            let row = Msg::new("train.row")
+                .arg("update", format!("{:>6}", at))
+                .arg("loss", format!("{:.6}", self.losses[at]));
+            writeln!(out, "{}", say(row))?;
+        }
+        if let Some(last) = self.looks.last() {
+            let row = Msg::new("train.final").arg("loss", format!("{:.6}", last.loss));
+            writeln!(out, "{}", say(row))?;
+            writeln!(out, "{}", say(Msg::new("train.norms")))?;
+            for n in &last.gradients {
+                writeln!(
+                    out,
+                    "  {:<14} {:>12.4e} {:>12.4e}",
+                    escape(&n.part),
+                    n.activation,
+                    n.parameters
+                )?;
+            }
+        }
+        if self.interrupted {
+            writeln!(out, "{}", say(Msg::new("train.interrupted")))?;
+        }
+        if let Some(path) = self.saved {
+            let path = escape(&path.to_string_lossy()).into_owned();
+            writeln!(out, "{}", say(Msg::new("train.saved").arg("path", path)))?;
+        }
+        Ok(())
+    }
+}
+
+fn norm(n: &GradientNorm) -> Json {
+    json!({ "part": n.part, "activation": n.activation, "parameters": n.parameters })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bar_says_how_long_it_takes() {
+        let progress = Progress::new(200, Lang::En);
+        let line = progress.line(50, 0.75, Duration::from_secs(30));
+        assert!(line.starts_with("[######------------------]"), "{line}");
+        assert!(
+            line.contains("50/200") && line.contains("0.7500") && line.contains("1:30"),
+            "{line}"
+        );
+        assert!(
+            progress
+                .line(200, 0.1, Duration::from_secs(9))
+                .contains("0:00")
+        );
+    }
+}
