@@ -4,7 +4,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
 use super::args::Global;
-use super::{Failure, check_decoding, common};
+use super::{Failure, check_decoding, check_gradients, common, value};
 use crate::explain::mask::empty_rows;
 use crate::session::{Session, view};
 use crate::text::{Lang, Msg, escape};
@@ -24,6 +24,12 @@ pub struct Args {
     /// Only this run; all unless given.
     #[arg(long, value_name = "NAME")]
     pub run: Option<String>,
+    /// Compare every gradient with central differences too.
+    #[arg(long)]
+    pub gradients: bool,
+    /// Largest relative error of a gradient.
+    #[arg(long, value_name = "X", value_parser = value::positive, requires = "gradients")]
+    pub tolerance: Option<f64>,
     /// For programs.
     #[arg(long)]
     pub json: bool,
@@ -69,16 +75,27 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     }
     let expected = expected(&session)?;
     let decoding = check_decoding::check(&session, |i| only.is_none_or(|o| o == i))?;
+    let gradients = args
+        .gradients
+        .then(|| check_gradients::compare(&session, only, args.tolerance))
+        .transpose()?;
     let good = runs.iter().all(|r| r.different == 0)
         && expected.iter().all(|e| e.wrong == 0)
-        && decoding.good();
+        && decoding.good()
+        && gradients.as_ref().is_none_or(|g| g.good());
     let mut out = BufWriter::new(io::stdout().lock());
     if args.json {
         let mut json = to_json(&session, &runs, &expected, good, lang);
         json["decoding"] = decoding.to_json();
+        if let Some(g) = &gradients {
+            json["gradients"] = g.json();
+        }
         serde_json::to_writer_pretty(&mut out, &json).map_err(io::Error::from)?;
         writeln!(out)?;
     } else {
+        if let Some(g) = &gradients {
+            g.text(&mut out, lang)?;
+        }
         write_text(&mut out, &session, &runs, &expected, &decoding, good, lang)?;
     }
     out.flush()?;

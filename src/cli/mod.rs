@@ -10,6 +10,7 @@ pub mod value;
 
 pub mod check;
 mod check_decoding;
+mod check_gradients;
 mod common;
 pub mod compare;
 pub mod completions;

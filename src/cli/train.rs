@@ -114,11 +114,11 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     let run = training_run(&session, args.run.as_deref())?;
     let (rule, updates) = settings(args, &session, run)?;
     if let Some(batch) = args.batch
-        && batch > session.sentences()
+        && batch > session.runs[run].inputs.sentences()
     {
         return Err(Msg::new("train.batch")
             .arg("batch", batch)
-            .arg("sentences", session.sentences())
+            .arg("sentences", session.runs[run].inputs.sentences())
             .into());
     }
     if let Some(path) = &args.save
