@@ -82,7 +82,7 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     let good = runs.iter().all(|r| r.different == 0)
         && expected.iter().all(|e| e.wrong == 0)
         && decoding.good()
-        && gradients.as_ref().is_none_or(|g| g.good());
+        && gradients.as_ref().is_none_or(check_gradients::Report::good);
     let mut out = BufWriter::new(io::stdout().lock());
     if args.json {
         let mut json = to_json(&session, &runs, &expected, good, lang);

@@ -184,7 +184,7 @@ impl Report<'_> {
                 0
             };
             let row = Msg::new("train.row")
-                .arg("update", format!("{:>6}", at))
+                .arg("update", format!("{at:>6}"))
                 .arg("loss", format!("{:.6}", self.losses[at]));
             writeln!(out, "{}", say(row))?;
         }
