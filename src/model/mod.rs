@@ -5,6 +5,7 @@ mod blocks;
 pub mod build;
 pub mod config;
 pub mod generate;
+pub mod limits;
 pub mod masks;
 pub mod params;
 pub mod validate;

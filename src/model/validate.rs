@@ -1,7 +1,9 @@
 //! What is wrong with a configuration, found before anything is built or allocated.
 
-use super::build::Sequences;
-use super::config::{LayerConfig, ModelConfig, NormConfig, Positions, Scale, StackConfig};
+use super::config::{
+    AttentionConfig, LayerConfig, MaskFillConfig, ModelConfig, NormConfig, NormKind, Positions,
+    Scale, StackConfig,
+};
 use super::params::{VocabSizes, resolve};
 use crate::text::Msg;
 
@@ -19,8 +21,8 @@ pub struct ConfigProblem {
 fn problem(field: impl Into<String>, msg: Msg) -> ConfigProblem {
     ConfigProblem {
         field: field.into(),
+        help: msg.help(),
         msg,
-        help: None,
     }
 }
 
@@ -28,7 +30,7 @@ fn problem(field: impl Into<String>, msg: Msg) -> ConfigProblem {
 const MOST_LAYERS: usize = 10_000;
 const MOST_WORDS: usize = 1 << 26;
 const MOST_WIDTH: usize = 1 << 20;
-const MOST_PARAMETERS: usize = 1 << 35;
+const MOST_PARAMETERS: usize = 1 << 33;
 
 /// Everything wrong with `config`; empty where it can be built.
 pub fn validate(config: &ModelConfig, vocab: VocabSizes) -> Vec<ConfigProblem> {
@@ -60,6 +62,9 @@ pub fn validate(config: &ModelConfig, vocab: VocabSizes) -> Vec<ConfigProblem> {
     width("d_model", config.d_model);
     width("heads", config.heads);
     width("d_ff", config.d_ff);
+    if config.embedding.token_types > 0 {
+        width("embedding.token_types", config.embedding.token_types);
+    }
     for (field, value) in [
         ("kv_heads", config.kv_heads),
         ("d_k", config.d_k),
@@ -72,13 +77,8 @@ pub fn validate(config: &ModelConfig, vocab: VocabSizes) -> Vec<ConfigProblem> {
     if config.encoder.is_none() && config.decoder.is_none() {
         found.push(problem("model", Msg::new("config.no_stack")));
     }
-    norm(&mut found, "model.norm", &config.norm);
-    attention(
-        &mut found,
-        "model.attention",
-        config.attention.window,
-        config.attention.scale,
-    );
+    norm(&mut found, "model.norm", &config.norm, config.d_model);
+    attention(&mut found, "model.attention", &config.attention);
     for (field, rate) in [
         ("embedding", config.dropout.embedding),
         ("attention", config.dropout.attention),
@@ -116,25 +116,46 @@ pub fn validate(config: &ModelConfig, vocab: VocabSizes) -> Vec<ConfigProblem> {
     found
 }
 
-fn norm(found: &mut Vec<ConfigProblem>, at: &str, n: &NormConfig) {
+fn norm(found: &mut Vec<ConfigProblem>, at: &str, n: &NormConfig, d_model: usize) {
     if !(n.eps.is_finite() && n.eps >= 0.0) {
         found.push(problem(
             format!("{at}.eps"),
             Msg::new("config.eps").arg("value", n.eps),
         ));
     }
+    if n.unbiased && d_model == 1 && n.kind == NormKind::LayerNorm {
+        found.push(problem(
+            format!("{at}.unbiased"),
+            Msg::new("config.unbiased"),
+        ));
+    }
 }
 
-fn attention(found: &mut Vec<ConfigProblem>, at: &str, window: Option<usize>, scale: Scale) {
-    if window == Some(0) {
+fn attention(found: &mut Vec<ConfigProblem>, at: &str, a: &AttentionConfig) {
+    if a.window == Some(0) {
         found.push(problem(format!("{at}.window"), Msg::new("config.window")));
     }
-    if let Scale::By(c) = scale
-        && !c.is_finite()
-    {
+    if let Scale::By(c) = a.scale {
+        if !c.is_finite() {
+            found.push(problem(
+                format!("{at}.scale"),
+                Msg::new("config.scale").arg("value", c),
+            ));
+        }
+    }
+    if let MaskFillConfig::Value(c) = a.fill {
+        // −∞ has a name of its own; a masked score that is greater than others would be no mask.
+        if !(c.is_finite() && c < 0.0) {
+            found.push(problem(
+                format!("{at}.fill"),
+                Msg::new("config.fill").arg("value", c),
+            ));
+        }
+    }
+    if a.out_bias && !a.out_projection {
         found.push(problem(
-            format!("{at}.scale"),
-            Msg::new("config.scale").arg("value", c),
+            format!("{at}.out_bias"),
+            Msg::new("config.out_bias"),
         ));
     }
 }
@@ -193,13 +214,12 @@ fn layer(
     }
     let d_k = l.d_k.or(config.d_k);
     if d_k.is_none() && !config.d_model.is_multiple_of(heads) {
-        found.push(ConfigProblem {
-            field: field(l.heads.is_some(), "heads"),
-            msg: Msg::new("config.heads")
+        found.push(problem(
+            field(l.heads.is_some(), "heads"),
+            Msg::new("config.heads")
                 .arg("heads", heads)
                 .arg("d_model", config.d_model),
-            help: Some(Msg::new("config.heads_help")),
-        });
+        ));
         return;
     }
     let kv = l.kv_heads.or(config.kv_heads).unwrap_or(heads);
@@ -212,10 +232,10 @@ fn layer(
         ));
     }
     if let Some(n) = &l.norm {
-        norm(found, &format!("{at}.norm"), n);
+        norm(found, &format!("{at}.norm"), n, config.d_model);
     }
     if let Some(a) = &l.attention {
-        attention(found, &format!("{at}.attention"), a.window, a.scale);
+        attention(found, &format!("{at}.attention"), a);
     }
     let a = l.attention.as_ref().unwrap_or(&config.attention);
     let d_k = d_k.unwrap_or(config.d_model / heads);
@@ -308,7 +328,15 @@ fn size(found: &mut Vec<ConfigProblem>, config: &ModelConfig, vocab: VocabSizes)
         .source
         .checked_add(vocab.target)
         .and_then(|w| w.checked_mul(2 * config.d_model));
-    let all = total.zip(words).and_then(|(a, b)| a.checked_add(b));
+    let rows = match config.positions {
+        Positions::Learned { max_len } => max_len,
+        _ => 0,
+    };
+    let tables = (2 * rows + config.embedding.token_types).checked_mul(config.d_model);
+    let all = total
+        .zip(words)
+        .zip(tables)
+        .and_then(|((a, b), c)| a.checked_add(b)?.checked_add(c));
     if all.is_none_or(|n| n > MOST_PARAMETERS) {
         let value = all.map_or_else(|| "> 2^64".to_owned(), |n| n.to_string());
         found.push(problem(
@@ -318,29 +346,4 @@ fn size(found: &mut Vec<ConfigProblem>, config: &ModelConfig, vocab: VocabSizes)
                 .arg("most", MOST_PARAMETERS),
         ));
     }
-}
-
-/// Whether the sequences fit the learned table of positions.
-///
-/// # Errors
-/// Where one is longer than the table.
-pub fn lengths(
-    config: &ModelConfig,
-    source: Option<&Sequences>,
-    target: Option<&Sequences>,
-) -> Result<(), ConfigProblem> {
-    let Positions::Learned { max_len } = config.positions else {
-        return Ok(());
-    };
-    for (name, s) in [("source", source), ("target", target)] {
-        if let Some(s) = s.filter(|s| s.tokens() > max_len) {
-            return Err(problem(
-                name,
-                Msg::new("config.max_len")
-                    .arg("tokens", s.tokens())
-                    .arg("max_len", max_len),
-            ));
-        }
-    }
-    Ok(())
 }

@@ -19,17 +19,17 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// A problem at `at`.
+    /// A problem at `at`, with the help that the catalogue has for it.
     pub fn new(at: impl Into<String>, msg: Msg) -> Self {
         Self {
             at: at.into(),
+            help: msg.help(),
             msg,
-            help: None,
             anchor: None,
         }
     }
 
-    /// With a way to mend it.
+    /// With another way to mend it.
     #[must_use]
     pub fn help(mut self, help: Msg) -> Self {
         self.help = Some(help);
@@ -156,7 +156,11 @@ pub fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Opti
     known
         .into_iter()
         .map(|k| (distance(&lower, &k.to_lowercase()), k))
-        .filter(|(d, k)| *d <= 1 + k.chars().count().max(name.chars().count()) / 3)
+        .filter(|(d, k)| {
+            let longer = k.chars().count().max(name.chars().count());
+            // Two words without a character in common are no slip of each other.
+            *d < longer && *d <= 1 + longer / 3
+        })
         .min()
         .map(|(_, k)| k)
 }
@@ -241,5 +245,6 @@ mod tests {
         assert_eq!(nearest("d_modle", ["d_model", "heads"]), Some("d_model"));
         assert_eq!(nearest("Realu", ["Relu", "Gelu"]), Some("Relu"));
         assert_eq!(nearest("banana", ["d_model", "heads"]), None);
+        assert_eq!(nearest("冰", ["我", "水"]), None);
     }
 }

@@ -6,24 +6,30 @@ use std::io::Cursor;
 use ndarray::{ArrayD, OwnedRepr};
 use ndarray_npy::{NpzReader, ReadableElement};
 
+use super::weights::Tensors;
 use crate::tensor::{MAX_RANK, Real, Shape, Tensor};
 
-/// All numeric arrays of an archive, by name without `.npy`.
+/// All arrays of an archive, by name without `.npy`.
 ///
 /// # Errors
 /// Where the archive is broken.
-pub fn read<T: Real>(bytes: &[u8]) -> Result<BTreeMap<String, Tensor<T>>, String> {
+pub fn read<T: Real>(bytes: &[u8]) -> Result<Tensors<T>, String> {
     let mut archive = NpzReader::new(Cursor::new(bytes)).map_err(|e| e.to_string())?;
     let names = archive.names().map_err(|e| e.to_string())?;
-    let mut out = BTreeMap::new();
+    let mut out = Tensors {
+        numbers: BTreeMap::new(),
+        unreadable: BTreeMap::new(),
+    };
     for name in names {
         let tensor = array::<T, f64>(&mut archive, &name, |x| x)
             .or_else(|| array::<T, f32>(&mut archive, &name, f64::from))
             .or_else(|| array::<T, i64>(&mut archive, &name, |x| x as f64))
             .or_else(|| array::<T, i32>(&mut archive, &name, f64::from))
             .or_else(|| array::<T, bool>(&mut archive, &name, |x| f64::from(u8::from(x))));
-        if let Some(tensor) = tensor {
-            out.insert(name.trim_end_matches(".npy").to_owned(), tensor);
+        let key = name.trim_end_matches(".npy").to_owned();
+        match tensor {
+            Some(tensor) => drop(out.numbers.insert(key, tensor)),
+            None => drop(out.unreadable.insert(key, "npy".to_owned())),
         }
     }
     Ok(out)

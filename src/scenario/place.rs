@@ -25,7 +25,7 @@ pub fn path(segments: &[Segment]) -> String {
                 if !out.is_empty() {
                     out.push('.');
                 }
-                let plain = key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+                let plain = key.chars().all(|c| c.is_alphanumeric() || c == '_');
                 if plain && !key.is_empty() && !key.starts_with(|c: char| c.is_ascii_digit()) {
                     out.push_str(key);
                 } else {

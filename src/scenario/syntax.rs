@@ -113,6 +113,7 @@ fn explain(
             )
         }
         Error::DuplicateStructField { field, .. } => {
+            path.push(Segment::Key((*field).to_owned()));
             (Msg::new("syntax.field_twice").arg("name", field), None)
         }
         Error::ExceededRecursionLimit => (
@@ -185,6 +186,13 @@ fn explain(
             (msg, Some(Msg::new("syntax.need_struct_help")))
         }
         Error::ExpectedOption => need("syntax.need_value"),
+        Error::ExpectedDifferentStructName { expected, found }
+            if text[byte + found.len()..].trim_start().starts_with(':') =>
+        {
+            // `Characters(corpus: …)`: the variant holds a struct, which has parentheses of its own.
+            let msg = Msg::new("syntax.double_parentheses").arg("name", escape(found));
+            (msg.arg("of", expected), None)
+        }
         Error::ExpectedDifferentStructName { expected, found } => (
             Msg::new("syntax.struct_name")
                 .arg("found", escape(found))
@@ -221,7 +229,9 @@ fn explain(
             None,
         ),
     };
-    let help = help.unwrap_or_else(|| Msg::new("scenario.syntax_help"));
+    let help = help
+        .or_else(|| msg.help())
+        .unwrap_or_else(|| Msg::new("scenario.syntax_help"));
     (byte, Problem::new(place::path(&path), msg).help(help))
 }
 

@@ -49,11 +49,9 @@ impl Words {
                 let mut index = HashMap::new();
                 for (i, word) in words.iter().enumerate() {
                     if index.insert(word.clone(), i as i64).is_some() {
-                        return Err(Problem::new(
-                            format!("{at}[{i}]"),
-                            Msg::new("scenario.word_twice").arg("word", escape(word)),
-                        )
-                        .near(format!("{word:?}")));
+                        let msg = Msg::new("scenario.word_twice").arg("word", escape(word));
+                        return Err(Problem::new(format!("{at}[{i}]"), msg)
+                            .help(Msg::new("scenario.word_twice_help")));
                     }
                 }
                 Ok(Self {
@@ -72,13 +70,35 @@ impl Words {
         at: &str,
         read: &dyn Fn(&str) -> Result<String, Msg>,
     ) -> Result<Self, Problem> {
-        let corpus = match (&c.corpus, &c.corpus_file) {
-            (Some(text), _) => text.clone(),
-            (None, Some(file)) => {
-                read(file).map_err(|msg| Problem::new(format!("{at}.corpus_file"), msg))?
-            }
-            (None, None) => String::new(),
+        let wrong = |field: &str, msg: Msg, help: &'static str| {
+            Err(Problem::new(format!("{at}{field}"), msg).help(Msg::new(help)))
         };
+        let corpus = match (&c.corpus, &c.corpus_file) {
+            (Some(text), None) => text.clone(),
+            (None, Some(file)) => read(file).map_err(|msg| {
+                Problem::new(format!("{at}.corpus_file"), msg)
+                    .help(Msg::new("scenario.corpus_help"))
+            })?,
+            (Some(_), Some(_)) => {
+                let msg = Msg::new("scenario.two_corpora");
+                return wrong(".corpus_file", msg, "scenario.corpus_help");
+            }
+            (None, None) => {
+                return wrong("", Msg::new("scenario.no_corpus"), "scenario.corpus_help");
+            }
+        };
+        for (i, word) in c.special.iter().enumerate() {
+            if c.special[..i].contains(word) {
+                let msg = Msg::new("scenario.word_twice").arg("word", escape(word));
+                return wrong(&format!(".special[{i}]"), msg, "scenario.word_twice_help");
+            }
+        }
+        if let Some(most) = c.max_size.filter(|most| *most < c.special.len()) {
+            let msg = Msg::new("scenario.max_size")
+                .arg("value", most)
+                .arg("special", c.special.len());
+            return wrong(".max_size", msg, "scenario.max_size_help");
+        }
         let mut counts: HashMap<String, (usize, usize)> = HashMap::new();
         let mut out = Self {
             characters: true,
@@ -99,8 +119,7 @@ impl Words {
                 .map(|o| o.0)
                 .filter(|w| !c.special.contains(w)),
         );
-        out.entries
-            .truncate(c.max_size.unwrap_or(usize::MAX).max(c.special.len()));
+        out.entries.truncate(c.max_size.unwrap_or(usize::MAX));
         out.index = out
             .entries
             .iter()
@@ -124,6 +143,11 @@ impl Words {
     /// Whether words are single characters, written without spaces between them.
     pub fn is_characters(&self) -> bool {
         self.characters
+    }
+
+    /// The words, in the order of their ids; none where the vocabulary has ids only.
+    pub fn list(&self) -> &[String] {
+        &self.entries
     }
 
     /// The id of a word.

@@ -3,12 +3,14 @@
 
 use std::sync::Arc;
 
+use super::check;
 use super::open::calls;
 use super::{AnyBindings, Session};
-use crate::model::ModelBuilder;
 use crate::model::config::Positions;
 use crate::model::generate::{Calls, generate};
+use crate::model::limits::Extent;
 use crate::model::params::VocabSizes;
+use crate::model::{ModelBuilder, Sequences};
 use crate::program::{NodeId, Program, cost};
 use crate::scenario::schema;
 use crate::tensor::{Precision, Real, Value};
@@ -60,9 +62,7 @@ impl Session {
         else {
             return None;
         };
-        calls(self, self.model_of(run), decode, "runs")
-            .ok()
-            .map(|c| (c, *kv_cache))
+        calls(self, decode, "runs").ok().map(|c| (c, *kv_cache))
     }
 
     /// Most tokens that the decoder of run `run` has positions for, where there is a limit.
@@ -89,6 +89,26 @@ impl Session {
             source: self.source_words.len(),
             target: self.target_words.len(),
         };
+        // Calls come one after the other, and few of their numbers are kept: the longest one counts.
+        let lengths = calls.lengths();
+        let extent = Extent {
+            batch: match calls {
+                Calls::Beam { beams, .. } => *beams,
+                _ => 1,
+            },
+            source: inputs.source.as_ref().map_or(0, Sequences::tokens),
+            target: lengths.iter().copied().max().unwrap_or(0),
+            calls: 1,
+            cached,
+        };
+        let all = Extent {
+            calls: lengths.len(),
+            ..extent
+        };
+        let too_large = check::size(model, vocab, "generate", &extent);
+        if let Some(msg) = too_large.or_else(|| check::calls(model, "generate", &all)) {
+            return Err(msg);
+        }
         let known = inputs.target.as_ref().filter(|t| t.batch == 1);
         let m = ModelBuilder::new(model, vocab, false);
         generate(

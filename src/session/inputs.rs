@@ -3,7 +3,7 @@
 use crate::model::Sequences;
 use crate::model::config::ModelConfig;
 use crate::model::masks::GivenMask;
-use crate::scenario::diagnostic::Problem;
+use crate::scenario::diagnostic::{Problem, nearest};
 use crate::scenario::schema::{Changes, Input, Labels, MaskInput, Prefix, Scenario};
 use crate::scenario::tokenise::{Token, Words};
 use crate::text::{Msg, escape};
@@ -70,155 +70,246 @@ impl<'a> Given<'a> {
     }
 }
 
-/// Tokenises all that is given.
-///
-/// # Errors
-/// Unknown tokens, ids outside the vocabulary, sentences of no tokens, masks that do not fit.
-pub(super) fn inputs(given: &Given<'_>, source: &Words, target: &Words) -> Result<Inputs, Problem> {
+/// Tokenises all that is given. Unknown tokens, ids outside the vocabulary, sentences of no tokens and masks that do
+/// not fit go to `found`; what they are in is left out then.
+pub(super) fn inputs(
+    given: &Given<'_>,
+    source: &Words,
+    target: &Words,
+    found: &mut Vec<Problem>,
+) -> Inputs {
     let mut out = Inputs::default();
-    if let ((at, Some(input)), true) = (&given.source, given.model.encoder.is_some()) {
-        let (sequences, tokens) = sequences(at, input, source)?;
-        (out.source, out.source_tokens) = (Some(sequences), tokens);
+    let (encodes, decodes) = (given.model.encoder.is_some(), given.model.decoder.is_some());
+    let mut types = given.model.embedding.token_types;
+    if let ((at, Some(input)), true) = (&given.source, encodes) {
+        if let Some((sequences, tokens)) = sequences(at, input, source, types, found) {
+            (out.source, out.source_tokens) = (Some(sequences), tokens);
+        }
+        types = 0;
     }
-    if let ((at, Some(input)), true) = (&given.target, given.model.decoder.is_some()) {
-        let (sequences, tokens) = sequences(at, input, target)?;
+    if let ((at, Some(input)), true) = (&given.target, decodes)
+        && let Some((sequences, tokens)) = sequences(at, input, target, types, found)
+    {
         (out.target, out.target_tokens) = (Some(sequences), tokens);
     }
-    let spoken = out.target.as_ref().or(out.source.as_ref());
+    let (spoken, words) = if decodes {
+        (&out.target, target)
+    } else {
+        (&out.source, source)
+    };
     if let Some(s) = spoken {
-        let words = if out.target.is_some() { target } else { source };
         let (at, labels) = &given.labels;
-        out.labels = self::labels(at, labels, s, words)?;
+        match self::labels(at, labels, s, words) {
+            Ok(labels) => out.labels = labels,
+            Err(problem) => found.push(problem),
+        }
     }
     if let (Some(s), Some(t)) = (&out.source, &out.target)
         && s.batch != t.batch
     {
-        return Err(Problem::new(
-            given.target.0.as_str(),
-            Msg::new("scenario.batch")
-                .arg("source", s.batch)
-                .arg("target", t.batch),
-        ));
+        let msg = Msg::new("scenario.batch").arg("source", s.batch);
+        let at = given.target.0.as_str();
+        found.push(Problem::new(at, msg.arg("target", t.batch)));
     }
-    Ok(out)
+    out
 }
 
+/// The tokens of every sentence, before padding.
+fn rows(at: &str, input: &Input, words: &Words, found: &mut Vec<Problem>) -> Vec<Vec<Token>> {
+    let mut rows: Vec<Vec<Token>> = Vec::new();
+    for (i, text) in input.text.iter().enumerate() {
+        match words.encode(text) {
+            Ok(tokens) if tokens.is_empty() => {
+                let at = format!("{at}.text[{i}]");
+                found.push(Problem::new(at, Msg::new("scenario.no_tokens")));
+            }
+            Ok(tokens) => rows.push(tokens),
+            Err(msg) => {
+                let help = text_help(&msg, words);
+                found.push(Problem::new(format!("{at}.text[{i}]"), msg).help(help));
+            }
+        }
+    }
+    for (i, ids) in input.ids.iter().enumerate() {
+        if ids.is_empty() {
+            let at = format!("{at}.ids[{i}]");
+            found.push(Problem::new(at, Msg::new("scenario.no_tokens")));
+            continue;
+        }
+        let mut row = Vec::with_capacity(ids.len());
+        for (j, &id) in ids.iter().enumerate() {
+            match known(words, id) {
+                Ok(text) => row.push(Token {
+                    text,
+                    id,
+                    unknown: false,
+                }),
+                Err(msg) => {
+                    let help = ids_help(words);
+                    found.push(Problem::new(format!("{at}.ids[{i}][{j}]"), msg).help(help));
+                }
+            }
+        }
+        rows.push(row);
+    }
+    rows
+}
+
+fn ids_help(words: &Words) -> Msg {
+    Msg::new("scenario.id_outside_help").arg("last", words.len().saturating_sub(1))
+}
+
+/// How to mend a text that has no tokens: the nearest word, where the unknown piece looks like a slip.
+fn text_help(msg: &Msg, words: &Words) -> Msg {
+    let token = msg.args.iter().find(|a| a.0 == "token").map(|a| &a.1);
+    match token.map(|t| nearest(t, words.list().iter().map(String::as_str))) {
+        Some(Some(near)) => Msg::new("diagnostic.did_you_mean").arg("name", escape(near)),
+        Some(None) => Msg::new("scenario.unknown_token_help"),
+        None => Msg::new("scenario.no_text_vocabulary_help"),
+    }
+}
+
+/// Puts `<sos>` before and `<eos>` after each sentence, as asked for.
+fn frame(at: &str, input: &Input, words: &Words, rows: &mut [Vec<Token>]) -> Result<(), Problem> {
+    for (asked, name, field) in [(input.sos, "<sos>", "sos"), (input.eos, "<eos>", "eos")] {
+        if !asked {
+            continue;
+        }
+        let token = special(&format!("{at}.{field}"), name, words)?;
+        for row in rows.iter_mut() {
+            let end = if field == "sos" { 0 } else { row.len() };
+            row.insert(end, token.clone());
+        }
+    }
+    Ok(())
+}
+
+fn special(at: &str, name: &str, words: &Words) -> Result<Token, Problem> {
+    let id = words
+        .id(name)
+        .ok_or_else(|| Problem::new(at, Msg::new("scenario.no_special").arg("name", name)))?;
+    Ok(Token {
+        text: name.to_owned(),
+        id,
+        unknown: false,
+    })
+}
+
+/// The sequences of one side, padded, and the tokens they came from; `None` where something is wrong.
 fn sequences(
     at: &str,
     input: &Input,
     words: &Words,
-) -> Result<(Sequences, Vec<Vec<Token>>), Problem> {
-    let mut rows: Vec<Vec<Token>> = Vec::new();
-    for (i, text) in input.text.iter().enumerate() {
-        let tokens = words.encode(text).map_err(|msg| {
-            Problem::new(format!("{at}.text[{i}]"), msg).near(format!("{text:?}"))
-        })?;
-        rows.push(tokens);
+    token_types: usize,
+    found: &mut Vec<Problem>,
+) -> Option<(Sequences, Vec<Vec<Token>>)> {
+    let before = found.len();
+    let mut rows = rows(at, input, words, found);
+    if rows.is_empty() && found.len() == before {
+        found.push(Problem::new(at, Msg::new("scenario.no_tokens")));
     }
-    for (i, ids) in input.ids.iter().enumerate() {
-        let row = ids.iter().map(|&id| {
-            known(words, id).map(|text| Token {
-                text,
-                id,
-                unknown: false,
-            })
-        });
-        rows.push(
-            row.collect::<Result<_, _>>()
-                .map_err(|msg| Problem::new(format!("{at}.ids[{i}]"), msg))?,
-        );
+    if found.len() > before {
+        return None;
     }
-    let special = |name: &str| {
-        let id = words.id(name).ok_or_else(|| {
-            Problem::new(at, Msg::new("scenario.no_special").arg("name", name))
-                .help(Msg::new("scenario.no_special_help"))
-        })?;
-        Ok::<_, Problem>(Token {
-            text: name.to_owned(),
-            id,
-            unknown: false,
-        })
+    let padded = frame(at, input, words, &mut rows).and_then(|()| pad(at, input, words, &mut rows));
+    let mut real = match padded {
+        Ok(real) => real,
+        Err(problem) => {
+            found.push(problem);
+            return None;
+        }
     };
-    for row in &mut rows {
-        if input.sos {
-            row.insert(0, special("<sos>")?);
-        }
-        if input.eos {
-            row.push(special("<eos>")?);
-        }
-    }
-    let longest = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let tokens = input.length.unwrap_or(longest);
-    if rows.is_empty() || longest == 0 {
-        return Err(Problem::new(at, Msg::new("scenario.no_tokens")));
-    }
-    if tokens < longest || tokens > MOST_TOKENS {
-        return Err(Problem::new(
-            format!("{at}.length"),
-            Msg::new("scenario.length")
-                .arg("length", tokens)
-                .arg("longest", longest)
-                .arg("most", MOST_TOKENS),
-        ));
-    }
-    let mut real: Vec<bool> = Vec::new();
-    let mut padded = false;
-    for row in &mut rows {
-        let own = row.len();
-        if own < tokens {
-            padded = true;
-            let pad = match input.pad {
-                Some(id) => Token {
-                    text: known(words, id).map_err(|msg| Problem::new(format!("{at}.pad"), msg))?,
-                    id,
-                    unknown: false,
-                },
-                None => special("<pad>")?,
-            };
-            row.resize(tokens, pad);
-        }
-        real.extend((0..tokens).map(|i| i < own));
-    }
-    let batch = rows.len();
+    let (batch, tokens) = (rows.len(), rows[0].len());
+    let wrong_size = |field: &str| {
+        let msg = Msg::new("scenario.flags")
+            .arg("batch", batch)
+            .arg("tokens", tokens);
+        Problem::new(format!("{at}.{field}"), msg)
+    };
     if let Some(given) = &input.real {
-        if given.len() != batch || given.iter().any(|r| r.len() != tokens) {
-            return Err(Problem::new(
-                format!("{at}.real"),
-                Msg::new("scenario.flags")
-                    .arg("batch", batch)
-                    .arg("tokens", tokens),
-            ));
+        if given.len() == batch && given.iter().all(|r| r.len() == tokens) {
+            real = Some(given.concat());
+        } else {
+            found.push(wrong_size("real"));
         }
-        real = given.concat();
-        padded = true;
     }
-    let types = match &input.types {
-        Some(t) if t.len() != batch || t.iter().any(|r| r.len() != tokens) => {
-            return Err(Problem::new(
-                format!("{at}.types"),
-                Msg::new("scenario.flags")
-                    .arg("batch", batch)
-                    .arg("tokens", tokens),
-            ));
+    let mut types = None;
+    if let Some(given) = &input.types {
+        let outside = |id: &i64| usize::try_from(*id).map_or(true, |id| id >= token_types);
+        if token_types == 0 {
+            let problem = Problem::new(format!("{at}.types"), Msg::new("scenario.no_types"));
+            found.push(problem);
+        } else if given.len() != batch || given.iter().any(|r| r.len() != tokens) {
+            found.push(wrong_size("types"));
+        } else if let Some(id) = given.iter().flatten().find(|id| outside(id)) {
+            let msg = Msg::new("scenario.type_outside")
+                .arg("id", id)
+                .arg("count", token_types);
+            found.push(Problem::new(format!("{at}.types"), msg));
         }
-        t => t.as_ref().map(|t| t.concat()),
+        types = Some(given.concat());
+    }
+    let mask = input.mask.as_ref();
+    let given = match mask.map(|m| given_mask(at, m, batch, tokens)).transpose() {
+        Ok(given) => given,
+        Err(problem) => {
+            found.push(problem);
+            None
+        }
     };
+    if found.len() > before {
+        return None;
+    }
     let sequences = Sequences {
         ids: rows.iter().flatten().map(|t| t.id).collect(),
         batch,
-        real: padded.then_some(real),
-        given: input
-            .mask
-            .as_ref()
-            .map(|m| given_mask(at, m, batch, tokens))
-            .transpose()?,
+        real,
+        given,
         types,
     };
-    Ok((sequences, rows))
+    Some((sequences, rows))
+}
+
+/// Makes all sentences equally long; gives which tokens are real, where any is not.
+fn pad(
+    at: &str,
+    input: &Input,
+    words: &Words,
+    rows: &mut [Vec<Token>],
+) -> Result<Option<Vec<bool>>, Problem> {
+    let longest = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let tokens = input.length.unwrap_or(longest);
+    if tokens < longest || tokens > MOST_TOKENS || tokens.saturating_mul(rows.len()) > MOST_IDS {
+        let msg = Msg::new("scenario.length")
+            .arg("length", tokens)
+            .arg("longest", longest)
+            .arg("most", MOST_TOKENS);
+        return Err(Problem::new(format!("{at}.length"), msg));
+    }
+    if rows.iter().all(|r| r.len() == tokens) {
+        return Ok(None);
+    }
+    let pad = match input.pad {
+        Some(id) => Token {
+            text: known(words, id)
+                .map_err(|msg| Problem::new(format!("{at}.pad"), msg).help(ids_help(words)))?,
+            id,
+            unknown: false,
+        },
+        None => special(at, "<pad>", words)?,
+    };
+    let mut real = Vec::with_capacity(tokens * rows.len());
+    for row in rows {
+        real.extend((0..tokens).map(|i| i < row.len()));
+        row.resize(tokens, pad.clone());
+    }
+    Ok(Some(real))
 }
 
 /// No sequence is longer: a guard against slips, not a limit of the engine.
 const MOST_TOKENS: usize = 1 << 20;
+/// Nor are there more tokens in all sequences together.
+const MOST_IDS: usize = 1 << 24;
 
 fn known(words: &Words, id: i64) -> Result<String, Msg> {
     if usize::try_from(id).is_ok_and(|i| i < words.len()) {
@@ -246,13 +337,11 @@ fn given_mask(
             .iter()
             .all(|m| m.len() == queries && m.iter().all(|r| r.len() == tokens));
     if !fits {
-        return Err(Problem::new(
-            format!("{at}.mask"),
-            Msg::new("scenario.mask_shape")
-                .arg("batch", batch)
-                .arg("queries", queries)
-                .arg("tokens", tokens),
-        ));
+        let msg = Msg::new("scenario.mask_shape")
+            .arg("batch", batch)
+            .arg("queries", queries)
+            .arg("tokens", tokens);
+        return Err(Problem::new(format!("{at}.mask"), msg));
     }
     Ok(GivenMask {
         batch,
@@ -286,23 +375,20 @@ fn labels(
             .collect(),
         Labels::Ids(rows) => {
             if rows.len() != s.batch || rows.iter().any(|r| r.len() != tokens) {
-                return Err(Problem::new(
-                    at,
-                    Msg::new("scenario.flags")
-                        .arg("batch", s.batch)
-                        .arg("tokens", tokens),
-                ));
+                let msg = Msg::new("scenario.flags")
+                    .arg("batch", s.batch)
+                    .arg("tokens", tokens);
+                return Err(Problem::new(at, msg));
             }
             rows.concat()
         }
     };
-    if let Some(&bad) = out.iter().find(|&&l| l >= words.len() as i64) {
-        return Err(Problem::new(
-            at,
-            Msg::new("scenario.id_outside")
-                .arg("id", bad)
-                .arg("size", words.len()),
-        ));
+    if let Some(i) = out.iter().position(|&l| l >= words.len() as i64) {
+        let msg = Msg::new("scenario.id_outside")
+            .arg("id", out[i])
+            .arg("size", words.len());
+        let at = format!("{at}[{}][{}]", i / tokens, i % tokens);
+        return Err(Problem::new(at, msg).help(ids_help(words)));
     }
     if out.iter().all(|&l| l < 0) {
         return Err(Problem::new(at, Msg::new("scenario.no_label_counts")));
@@ -318,14 +404,17 @@ pub fn prefix(at: &str, prefix: &Prefix, words: &Words) -> Result<Vec<i64>, Prob
     let ids = match prefix {
         Prefix::Text(text) => words
             .encode(text)
-            .map_err(|msg| Problem::new(at, msg).near(escape(text)))?
+            .map_err(|msg| {
+                let help = text_help(&msg, words);
+                Problem::new(at, msg).help(help)
+            })?
             .into_iter()
             .map(|t| t.id)
             .collect(),
         Prefix::Ids(ids) => ids.clone(),
     };
     for &id in &ids {
-        known(words, id).map_err(|msg| Problem::new(at, msg))?;
+        known(words, id).map_err(|msg| Problem::new(at, msg).help(ids_help(words)))?;
     }
     if ids.is_empty() {
         return Err(Problem::new(at, Msg::new("scenario.no_tokens")));

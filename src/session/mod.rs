@@ -1,5 +1,6 @@
 //! A scenario opened: its words, its parameters, its runs (executed when first looked at) and its numbered steps.
 
+mod check;
 pub mod generation;
 mod inputs;
 pub mod insight;
@@ -28,9 +29,10 @@ use crate::trace::train::Lesson;
 use crate::trace::{AnyTrace, Bindings, RunError};
 use crate::walkthrough::Detail;
 
+pub use check::MOST_BEAMS;
 pub use inputs::Inputs;
 pub use labels::Labels;
-pub use open::{MOST_BEAMS, Options, open, view};
+pub use open::{Options, open, view};
 pub use stages::{Table, stages};
 pub use steps::{Place, Steps};
 

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 
+use super::check::settings;
 use super::inputs::{Given, inputs, prefix};
 use super::remarks::given;
 use super::training::optimiser;
@@ -39,8 +40,8 @@ pub struct Options {
 /// Largest file that a scenario may name: 64 GiB.
 const LARGEST_FILE: u64 = 64 << 30;
 
-/// Most beams of a beam search.
-pub const MOST_BEAMS: usize = 1024;
+/// More numbers than are made only to see what else is wrong.
+const MANY_NUMBERS: usize = 1 << 24;
 
 /// Opens a scenario: tokenises, loads parameters, builds the programs of its runs. Nothing is run yet.
 ///
@@ -73,54 +74,80 @@ pub fn open(
         }
         String::from_utf8(open_file(name)?).map_err(|_| Msg::new("scenario.not_utf8"))
     };
-    let one = |p: Problem| vec![p];
-    let source_words = Words::new(&scenario.vocabulary, "vocabulary", &read_text).map_err(one)?;
+    let mut problems = Vec::new();
+    let mut words = |vocabulary, at| match Words::new(vocabulary, at, &read_text) {
+        Ok(words) => Some(words),
+        Err(problem) => {
+            problems.push(problem);
+            None
+        }
+    };
+    let source_words = words(&scenario.vocabulary, "vocabulary");
     let target_words = match &scenario.target_vocabulary {
-        Some(v) => Words::new(v, "target_vocabulary", &read_text).map_err(one)?,
+        Some(v) => words(v, "target_vocabulary"),
         None => source_words.clone(),
+    };
+    let (Some(source_words), Some(target_words)) = (source_words, target_words) else {
+        return Err(problems);
     };
     let vocab = VocabSizes {
         source: source_words.len(),
         target: target_words.len(),
     };
-    let given = Given::of(&scenario);
-    let inputs = check(
-        "",
-        &scenario.model,
-        vocab,
-        &given,
-        &source_words,
-        &target_words,
-    )?;
+    // What follows expands layers and pads sentences: it needs models that make sense.
+    let mut wrong = invalid("", &scenario.model, vocab);
+    for (i, run) in scenario.runs.iter().enumerate() {
+        if let Some(model) = &run.with().model {
+            wrong.extend(invalid(&format!("runs[{i}].with."), model, vocab));
+        }
+    }
+    if !wrong.is_empty() {
+        return Err(wrong);
+    }
+    let mut read =
+        |given: Given<'_>| Arc::new(inputs(&given, &source_words, &target_words, &mut problems));
+    let common = read(Given::of(&scenario));
     let mut specs = parameters(&scenario.model, vocab);
     let mut changed = Vec::new();
+    let mut unlike = Vec::new();
     for (i, run) in scenario.runs.iter().enumerate() {
         if *run.with() == schema::Changes::default() {
-            changed.push(None);
+            changed.push(Arc::clone(&common));
             continue;
         }
         let at = format!("runs[{i}].with");
-        let model = run.with().model.as_ref().unwrap_or(&scenario.model);
-        let given = Given::changed(&scenario, run.with(), &at);
-        changed.push(Some(Arc::new(check(
-            &format!("{at}."),
-            model,
-            vocab,
-            &given,
-            &source_words,
-            &target_words,
-        )?)));
-        join(&mut specs, parameters(model, vocab), &at).map_err(one)?;
+        changed.push(read(Given::changed(&scenario, run.with(), &at)));
+        if let Some(model) = &run.with().model {
+            unlike.extend(join(&mut specs, parameters(model, vocab), &at).err());
+        }
+    }
+    problems.extend(unlike);
+    let of_runs: Vec<&Inputs> = changed.iter().map(|i| &**i).collect();
+    problems.extend(settings(&scenario, &of_runs, vocab, &target_words));
+    // Runs that change a part share the rest, and what is wrong with it.
+    for i in (1..problems.len()).rev() {
+        if problems[..i].contains(&problems[i]) {
+            problems.remove(i);
+        }
     }
     let precision = options.precision.unwrap_or(scenario.precision);
-    let (params, coverage) = match precision {
-        Precision::F64 => {
-            let (b, c) = weights::load(&scenario.weights, &specs, &open_file)?;
-            (AnyBindings::F64(b), c)
-        }
-        Precision::F32 => {
-            let (b, c) = weights::load(&scenario.weights, &specs, &open_file)?;
-            (AnyBindings::F32(b), c)
+    // Problems of the weights are told together with the others, unless making the weights takes long.
+    let numbers: usize = specs.iter().map(|s| s.shape.len()).sum();
+    if !problems.is_empty() && numbers > MANY_NUMBERS {
+        return Err(problems);
+    }
+    let loaded = match precision {
+        Precision::F64 => weights::load(&scenario.weights, &specs, &open_file)
+            .map(|(b, c)| (AnyBindings::F64(b), c)),
+        Precision::F32 => weights::load(&scenario.weights, &specs, &open_file)
+            .map(|(b, c)| (AnyBindings::F32(b), c)),
+    };
+    let (params, coverage) = match loaded {
+        Ok(loaded) if problems.is_empty() => loaded,
+        Ok(_) => return Err(problems),
+        Err(more) => {
+            problems.extend(more);
+            return Err(problems);
         }
     };
     let mut session = Session {
@@ -129,7 +156,7 @@ pub fn open(
         precision,
         source_words,
         target_words,
-        inputs: Arc::new(inputs),
+        inputs: common,
         specs,
         params,
         updates: 0,
@@ -139,15 +166,15 @@ pub fn open(
         detail: options.detail,
         run_steps: Mutex::default(),
     };
-    session.runs = runs(&session, &changed, vocab).map_err(one)?;
+    session.runs = runs(&session, &changed, vocab).map_err(|p| vec![p])?;
     let made = options.update.saturating_sub(1);
     if made > 0 {
         let run = session
             .training_run()
-            .ok_or_else(|| one(Problem::new("runs", Msg::new("train.no_loss"))))?;
+            .ok_or_else(|| vec![Problem::new("runs", Msg::new("train.no_loss"))])?;
         session
             .advance(run, made)
-            .map_err(|stopped| one(Problem::new("", stopped.message())))?;
+            .map_err(|stopped| vec![Problem::new("", stopped.message())])?;
         for run in &mut session.runs {
             run.program = reseeded(&run.program, made);
         }
@@ -156,29 +183,16 @@ pub fn open(
     Ok(session)
 }
 
-/// Validates a model and tokenises what it reads; `prefix` stands before the model's fields in problems.
-fn check(
-    prefix: &str,
-    model: &ModelConfig,
-    vocab: VocabSizes,
-    given: &Given<'_>,
-    source: &Words,
-    target: &Words,
-) -> Result<Inputs, Vec<Problem>> {
+/// What is wrong with a model; `prefix` stands before its fields.
+fn invalid(prefix: &str, model: &ModelConfig, vocab: VocabSizes) -> Vec<Problem> {
     let problem = |p: ConfigProblem| Problem {
         at: format!("{prefix}{}", p.field),
         msg: p.msg,
         help: p.help,
         anchor: None,
     };
-    let problems = validate::validate(model, vocab);
-    if !problems.is_empty() {
-        return Err(problems.into_iter().map(problem).collect());
-    }
-    let inputs = inputs(given, source, target).map_err(|p| vec![p])?;
-    validate::lengths(model, inputs.source.as_ref(), inputs.target.as_ref())
-        .map_err(|p| vec![problem(p)])?;
-    Ok(inputs)
+    let found = validate::validate(model, vocab);
+    found.into_iter().map(problem).collect()
 }
 
 /// Adds the parameters of a run's own model: those with the same path are shared, so their shapes must agree.
@@ -199,20 +213,10 @@ fn join(specs: &mut Vec<ParamSpec>, more: Vec<ParamSpec>, at: &str) -> Result<()
     Ok(())
 }
 
-fn runs(
-    s: &Session,
-    changed: &[Option<Arc<Inputs>>],
-    vocab: VocabSizes,
-) -> Result<Vec<Run>, Problem> {
+fn runs(s: &Session, inputs: &[Arc<Inputs>], vocab: VocabSizes) -> Result<Vec<Run>, Problem> {
     let mut out: Vec<Run> = Vec::new();
     for (i, run) in s.scenario.runs.iter().enumerate() {
         let at = format!("runs[{i}]");
-        if out.iter().any(|r| r.name == run.name()) {
-            return Err(Problem::new(
-                at,
-                Msg::new("scenario.run_twice").arg("name", escape(run.name())),
-            ));
-        }
         let unbuildable = |e: BuildError| {
             Problem::new(
                 format!("runs[{i}]"),
@@ -220,7 +224,7 @@ fn runs(
             )
         };
         let model = run.with().model.as_ref().unwrap_or(&s.scenario.model);
-        let inputs = changed[i].as_ref().unwrap_or(&s.inputs);
+        let inputs = &inputs[i];
         let (kind, (program, outputs)) = match run {
             schema::Run::Training { .. } => (
                 RunKind::Training,
@@ -233,7 +237,7 @@ fn runs(
             schema::Run::Inference {
                 decode, kv_cache, ..
             } => {
-                let calls = calls(s, model, decode, &at)?;
+                let calls = calls(s, decode, &at)?;
                 let known = inputs
                     .target
                     .as_ref()
@@ -293,9 +297,6 @@ fn runs(
             }
         }
     }
-    if out.is_empty() {
-        return Err(Problem::new("runs", Msg::new("scenario.no_runs")));
-    }
     Ok(out)
 }
 
@@ -334,43 +335,21 @@ fn training(
     })
 }
 
-/// The decoding calls that a scenario asks for.
+/// The decoding calls that a scenario asks for; its settings were checked.
 ///
 /// # Errors
-/// Prefixes that the vocabulary does not have; settings that make no sense.
-pub(super) fn calls(
-    s: &Session,
-    model: &ModelConfig,
-    decode: &Decode,
-    at: &str,
-) -> Result<Calls, Problem> {
-    if model.decoder.is_none() || model.output.none {
-        return Err(Problem::new(at, Msg::new("scenario.no_decoder")));
-    }
+/// Prefixes that the vocabulary does not have.
+pub(super) fn calls(s: &Session, decode: &Decode, at: &str) -> Result<Calls, Problem> {
     let words = &s.target_words;
-    let free = |from: &schema::Prefix, max_new: usize, choice: Choice| {
-        if max_new == 0 || max_new > 100_000 {
-            return Err(Problem::new(
-                format!("{at}.max_new"),
-                Msg::new("scenario.max_new").arg("value", max_new),
-            ));
-        }
-        let from = prefix(&format!("{at}.from"), from, words)?;
-        Ok(Calls::Free {
-            from,
-            max_new,
-            choice,
-        })
-    };
-    match decode {
+    let (from, max_new, choice) = match decode {
         Decode::Forced(prefixes) => {
             let ids = prefixes
                 .iter()
                 .enumerate()
                 .map(|(i, p)| prefix(&format!("{at}.decode[{i}]"), p, words));
-            Ok(Calls::Forced(ids.collect::<Result<_, _>>()?))
+            return Ok(Calls::Forced(ids.collect::<Result<_, _>>()?));
         }
-        Decode::Greedy { from, max_new } => free(from, *max_new, Choice::Greedy),
+        Decode::Greedy { from, max_new } => (from, *max_new, Choice::Greedy),
         Decode::Sample {
             from,
             max_new,
@@ -379,44 +358,32 @@ pub(super) fn calls(
             top_p,
             seed,
         } => {
-            if !(temperature.is_finite() && *temperature > 0.0) {
-                return Err(Problem::new(
-                    format!("{at}.temperature"),
-                    Msg::new("scenario.temperature"),
-                ));
-            }
             let choice = Choice::Sample {
                 temperature: *temperature,
                 top_k: *top_k,
                 top_p: *top_p,
                 seed: *seed,
             };
-            free(from, *max_new, choice)
+            (from, *max_new, choice)
         }
         Decode::Beam {
             from,
             max_new,
             beams,
         } => {
-            if *beams == 0 || *beams > MOST_BEAMS {
-                return Err(Problem::new(
-                    format!("{at}.beams"),
-                    Msg::new("scenario.beams")
-                        .arg("value", beams)
-                        .arg("most", MOST_BEAMS),
-                ));
-            }
-            match free(from, *max_new, Choice::Greedy)? {
-                Calls::Free { from, max_new, .. } => Ok(Calls::Beam {
-                    from,
-                    max_new,
-                    beams: *beams,
-                    end: words.id("<eos>"),
-                }),
-                other => Ok(other),
-            }
+            return Ok(Calls::Beam {
+                from: prefix(&format!("{at}.decode.from"), from, words)?,
+                max_new: *max_new,
+                beams: *beams,
+                end: words.id("<eos>"),
+            });
         }
-    }
+    };
+    Ok(Calls::Free {
+        from: prefix(&format!("{at}.decode.from"), from, words)?,
+        max_new,
+        choice,
+    })
 }
 
 impl Session {
@@ -505,6 +472,8 @@ fn walkthrough(s: &Session) -> Result<Vec<Step>, Vec<Problem>> {
             };
             match found {
                 Ok(view) => views.push(view),
+                // A symbol that is wrong was told already, where it is defined.
+                Err(p) if problems.iter().any(|told| told.msg == p.msg) => {}
                 Err(p) => problems.push(p.near(&near)),
             }
         }
@@ -578,9 +547,17 @@ fn find_view(
 ) -> Result<View, Problem> {
     let run = run_of(s, default, run, at)?;
     let program = &s.runs[run].program;
+    // Views of a step are tuples, symbols and expected values have fields.
+    let part = |field: &str, index: usize| {
+        if at.contains(".views[") {
+            format!("{at}[{index}]")
+        } else {
+            format!("{at}.{field}")
+        }
+    };
     let Some(node) = program.find(path) else {
         let mut p = Problem::new(
-            at,
+            part("path", 1),
             Msg::new("scenario.unknown_path").arg("path", escape(path)),
         );
         if let Some(near) = program.similar_paths(path, 1).first() {
@@ -588,8 +565,9 @@ fn find_view(
         }
         return Err(p);
     };
-    let slice = Slice::parse(slice).map_err(|msg| Problem::new(at, msg))?;
-    View::new(program, run, node, symbol, slice).map_err(|msg| Problem::new(at, msg))
+    let sliced = |msg| Problem::new(part("slice", 2), msg).help(Msg::new("scenario.slice_help"));
+    let slice = Slice::parse(slice).map_err(sliced)?;
+    View::new(program, run, node, symbol, slice).map_err(sliced)
 }
 
 /// A view of the session for anything that is named by run, path and slice.

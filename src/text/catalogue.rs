@@ -120,6 +120,16 @@ impl Msg {
         self
     }
 
+    /// How to mend what this message says is wrong: the message `KEY_help`, where the catalogue has one.
+    #[must_use]
+    pub fn help(&self) -> Option<Self> {
+        let key = find(&format!("{}_help", self.key))?;
+        Some(Self {
+            key,
+            args: self.args.clone(),
+        })
+    }
+
     /// The text in `lang`, placeholders filled in.
     pub fn render(&self, lang: Lang) -> String {
         let template = tr(lang, self.key);

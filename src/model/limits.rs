@@ -1,0 +1,152 @@
+//! How much a run records, estimated before anything is built: slips such as a million tokens are refused early.
+
+use super::config::{ModelConfig, Positions};
+use super::params::{Resolved, ResolvedLayer, VocabSizes, resolve};
+
+/// Most numbers that a run may record: 64 GiB in f64.
+pub const MOST_CELLS: u128 = 1 << 33;
+/// Most layers that a run may go through, over all its decoding calls: each is some fifty nodes.
+pub const MOST_LAYER_CALLS: u128 = 1 << 17;
+
+/// What a run goes through.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extent {
+    /// Sequences.
+    pub batch: usize,
+    /// Tokens that the encoder reads; 0 where it does not run.
+    pub source: usize,
+    /// Tokens that the first call of the decoder reads; 0 where it does not run.
+    pub target: usize,
+    /// Calls of the decoder; each reads one token more than the one before.
+    pub calls: usize,
+    /// Whether each call computes its last token only.
+    pub cached: bool,
+}
+
+/// About how many numbers a run records. Never overflows.
+pub fn cells(config: &ModelConfig, vocab: VocabSizes, extent: &Extent) -> u128 {
+    let r = resolve(config);
+    let batch = wide(extent.batch.max(1));
+    let source = wide(extent.source);
+    let encoder = stack(&r.encoder, config, [batch, source, source], 0);
+    let words = if r.has_decoder {
+        vocab.target
+    } else {
+        vocab.source
+    };
+    let logits = |rows: u128| {
+        if config.output.none {
+            0
+        } else {
+            product([batch, rows, wide(words), 6])
+        }
+    };
+    if extent.target == 0 {
+        return encoder.saturating_add(logits(source));
+    }
+    // Calls grow by one token; as a whole they are about as many calls of the mean length, squared lengths a third more.
+    let calls = wide(extent.calls.max(1));
+    let last = wide(extent.target).saturating_add(calls - 1);
+    let rows = if extent.cached && calls > 1 { 1 } else { last };
+    let one = stack(&r.decoder, config, [batch, rows, last], source).saturating_add(logits(rows));
+    let share = if calls > 1 { 2 } else { 1 };
+    encoder.saturating_add(product([one, calls]) / share)
+}
+
+/// How many layers the run goes through.
+pub fn layer_calls(config: &ModelConfig, extent: &Extent) -> u128 {
+    let Resolved {
+        encoder, decoder, ..
+    } = resolve(config);
+    let calls = wide(extent.calls.max(1));
+    wide(encoder.len()).saturating_add(product([wide(decoder.len().max(1)), calls]))
+}
+
+/// The longest sequence that the run gives a position to.
+pub fn longest(extent: &Extent) -> usize {
+    let generated = extent.target.saturating_add(extent.calls.max(1) - 1);
+    extent
+        .source
+        .max(if extent.target == 0 { 0 } else { generated })
+}
+
+/// Rows of the table of learned positions, where there is one.
+pub fn table(config: &ModelConfig) -> Option<usize> {
+    match config.positions {
+        Positions::Learned { max_len } => Some(max_len),
+        _ => None,
+    }
+}
+
+fn wide(n: usize) -> u128 {
+    n as u128
+}
+
+fn product<const N: usize>(factors: [u128; N]) -> u128 {
+    factors.into_iter().fold(1, u128::saturating_mul)
+}
+
+fn stack(
+    layers: &[ResolvedLayer],
+    config: &ModelConfig,
+    [batch, rows, keys]: [u128; 3],
+    memory: u128,
+) -> u128 {
+    layers
+        .iter()
+        .map(|l| {
+            let heads = wide(l.heads);
+            let memory = if l.cross { memory } else { 0 };
+            // Raw, scaled and masked scores, exponentials and weights.
+            let scores = product([batch, heads, rows, keys.saturating_add(memory), 5]);
+            let width = product([heads, wide(l.d_k).saturating_add(wide(l.d_v)), 2]);
+            let hidden = product([wide(l.d_ff), 4]);
+            let residual = product([wide(config.d_model), 20]);
+            let row = width.saturating_add(hidden).saturating_add(residual);
+            product([batch, rows.saturating_add(memory), row]).saturating_add(scores)
+        })
+        .fold(0, u128::saturating_add)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(layers: usize) -> ModelConfig {
+        let text = format!(
+            "(d_model: 768, heads: 12, d_ff: 3072, encoder: Some((layers: [(repeat: {layers})])))"
+        );
+        ron::from_str(&text).expect("a model")
+    }
+
+    const VOCAB: VocabSizes = VocabSizes {
+        source: 1000,
+        target: 1000,
+    };
+
+    #[test]
+    fn a_model_of_usual_size_is_far_from_the_limit_and_a_million_tokens_are_beyond_it() {
+        let run = |source| Extent {
+            batch: 1,
+            source,
+            ..Extent::default()
+        };
+        let usual = cells(&config(12), VOCAB, &run(512));
+        assert!(usual > 12 * 12 * 512 * 512 && usual < MOST_CELLS / 10);
+        assert!(cells(&config(12), VOCAB, &run(1 << 20)) > MOST_CELLS);
+    }
+
+    #[test]
+    fn nothing_overflows() {
+        let huge = Extent {
+            batch: usize::MAX,
+            source: usize::MAX,
+            target: usize::MAX,
+            calls: usize::MAX,
+            cached: false,
+        };
+        assert!(cells(&config(1), VOCAB, &huge) > MOST_CELLS);
+        assert!(layer_calls(&config(1), &huge) > MOST_LAYER_CALLS);
+        assert_eq!(longest(&huge), usize::MAX);
+    }
+}

@@ -1,0 +1,346 @@
+//! What is wrong with the runs of a scenario, found before any of them is built.
+
+use super::inputs::{Inputs, prefix};
+use crate::model::config::ModelConfig;
+use crate::model::limits::{self, Extent};
+use crate::model::params::VocabSizes;
+use crate::scenario::diagnostic::Problem;
+use crate::scenario::schema::{Decode, Init, Input, Labels, Optimiser, Prefix, Run, Scenario};
+use crate::scenario::tokenise::Words;
+use crate::text::{Msg, escape};
+
+/// Most new tokens of a run.
+const MOST_NEW: usize = 100_000;
+/// Most beams of a beam search.
+pub const MOST_BEAMS: usize = 1024;
+
+/// Everything wrong with the runs and initialisers; `inputs` are those of each run.
+pub(super) fn settings(
+    s: &Scenario,
+    inputs: &[&Inputs],
+    vocab: VocabSizes,
+    target_words: &Words,
+) -> Vec<Problem> {
+    let mut found = Vec::new();
+    if s.runs.is_empty() {
+        found.push(Problem::new("runs", Msg::new("scenario.no_runs")));
+    }
+    unread(s, &mut found);
+    for (i, run) in s.runs.iter().enumerate() {
+        let at = format!("runs[{i}]");
+        let (model, inputs) = (model_of(s, run), inputs[i]);
+        if s.runs[..i].iter().any(|r| r.name() == run.name()) {
+            let msg = Msg::new("scenario.run_twice").arg("name", escape(run.name()));
+            found.push(Problem::new(format!("{at}.name"), msg));
+        }
+        let before = found.len();
+        needs(s, run, &at, model, inputs, &mut found);
+        if let Run::Training { optimiser, .. } = run {
+            self::optimiser(optimiser, &format!("{at}.optimiser"), &mut found);
+        }
+        let mut extents = Vec::new();
+        if let Run::Inference {
+            decode, kv_cache, ..
+        } = run
+        {
+            let at = format!("{at}.decode");
+            extents = self::decode(decode, *kv_cache, &at, target_words, &mut found);
+        } else {
+            extents.push(Extent {
+                calls: 1,
+                ..Extent::default()
+            });
+        }
+        if found.len() > before {
+            continue;
+        }
+        for mut extent in extents {
+            extent.source = inputs.source.as_ref().map_or(0, |s| s.tokens());
+            let batch = inputs.source.as_ref().map_or(1, |s| s.batch);
+            extent.batch = extent.batch.max(batch);
+            if let (Run::Training { .. }, Some(t)) = (run, &inputs.target) {
+                (extent.target, extent.batch) = (t.tokens(), t.batch);
+            }
+            if let Some(msg) = size(model, vocab, run.name(), &extent) {
+                let longest = limits::longest(&extent);
+                let at = match (msg.key, run) {
+                    ("config.max_len", _) if extent.source == longest => {
+                        field(run.with().source.is_some(), &at, "source")
+                    }
+                    ("config.max_len", Run::Training { .. }) => {
+                        field(run.with().target.is_some(), &at, "target")
+                    }
+                    (_, Run::Inference { .. }) => format!("{at}.decode"),
+                    _ => at.clone(),
+                };
+                found.push(Problem::new(at, msg));
+                break;
+            }
+        }
+    }
+    initialisers(s, &mut found);
+    found
+}
+
+/// The model of a run: its own, or the scenario's.
+fn model_of<'s>(s: &'s Scenario, run: &'s Run) -> &'s ModelConfig {
+    run.with().model.as_ref().unwrap_or(&s.model)
+}
+
+/// Where a field stands that a run may have for itself.
+fn field(own: bool, at: &str, name: &str) -> String {
+    if own {
+        format!("{at}.with.{name}")
+    } else {
+        name.to_owned()
+    }
+}
+
+/// Inputs that no stack of any model reads.
+fn unread(s: &Scenario, found: &mut Vec<Problem>) {
+    let models = || s.runs.iter().map(|run| model_of(s, run)).chain([&s.model]);
+    if s.source.is_some() && models().all(|m| m.encoder.is_none()) {
+        found.push(Problem::new("source", Msg::new("scenario.unread_source")));
+    }
+    if s.target.is_some() && models().all(|m| m.decoder.is_none()) {
+        found.push(Problem::new("target", Msg::new("scenario.unread_target")));
+    }
+    if s.labels != Labels::None && models().all(|m| m.output.none) {
+        let msg = Msg::new("scenario.labels_without_head");
+        found.push(Problem::new("labels", msg));
+    }
+}
+
+/// What a run reads must be there.
+fn needs(
+    s: &Scenario,
+    run: &Run,
+    at: &str,
+    model: &ModelConfig,
+    inputs: &Inputs,
+    found: &mut Vec<Problem>,
+) {
+    let missing =
+        |key: &'static str| Problem::new(at, Msg::new(key).arg("run", escape(run.name())));
+    let encodes = model.encoder.is_some();
+    let given = |own: &Option<Input>, all: &Option<Input>| own.is_some() || all.is_some();
+    if encodes && !given(&run.with().source, &s.source) {
+        found.push(missing("scenario.no_source"));
+    }
+    let target = given(&run.with().target, &s.target);
+    match run {
+        Run::Training { .. } if model.decoder.is_some() && !target => {
+            found.push(missing("scenario.no_target"));
+        }
+        Run::Encode { .. } if !encodes => {
+            found.push(missing("scenario.no_encoder"));
+        }
+        Run::Inference { .. } => {
+            if model.decoder.is_none() || model.output.none {
+                found.push(missing("scenario.run_needs_decoder"));
+            }
+            if let Some(source) = inputs.source.as_ref().filter(|s| s.batch > 1) {
+                let msg = Msg::new("scenario.one_source")
+                    .arg("run", escape(run.name()))
+                    .arg("count", source.batch);
+                found.push(Problem::new(at, msg));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// What is generated, and how long it gets.
+fn decode(
+    decode: &Decode,
+    cached: bool,
+    at: &str,
+    words: &Words,
+    found: &mut Vec<Problem>,
+) -> Vec<Extent> {
+    let mut extents = Vec::new();
+    let mut from = |at: String, p: &Prefix, calls: usize, found: &mut Vec<Problem>| match prefix(
+        &at, p, words,
+    ) {
+        Ok(ids) => extents.push(Extent {
+            target: ids.len(),
+            calls,
+            cached,
+            ..Extent::default()
+        }),
+        Err(problem) => found.push(problem),
+    };
+    let (first, new) = match decode {
+        Decode::Forced(prefixes) => {
+            if prefixes.is_empty() {
+                let msg = Msg::new("scenario.no_prefixes");
+                found.push(Problem::new(at, msg));
+            }
+            for (i, p) in prefixes.iter().enumerate() {
+                from(format!("{at}[{i}]"), p, 1, found);
+            }
+            return extents;
+        }
+        Decode::Greedy { from, max_new }
+        | Decode::Sample { from, max_new, .. }
+        | Decode::Beam { from, max_new, .. } => (from, *max_new),
+    };
+    from(format!("{at}.from"), first, new, found);
+    if new == 0 || new > MOST_NEW {
+        let msg = Msg::new("scenario.max_new").arg("value", new);
+        found.push(Problem::new(format!("{at}.max_new"), msg));
+    }
+    if let Decode::Beam { beams, .. } = decode {
+        if *beams == 0 || *beams > MOST_BEAMS {
+            let msg = Msg::new("scenario.beams")
+                .arg("value", beams)
+                .arg("most", MOST_BEAMS);
+            found.push(Problem::new(format!("{at}.beams"), msg));
+        }
+        // Every beam is a sequence.
+        for extent in &mut extents {
+            extent.batch = *beams;
+        }
+    }
+    if let Decode::Sample {
+        temperature,
+        top_k,
+        top_p,
+        ..
+    } = decode
+    {
+        if !(temperature.is_finite() && *temperature > 0.0) {
+            let msg = Msg::new("scenario.temperature").arg("value", temperature);
+            found.push(Problem::new(format!("{at}.temperature"), msg));
+        }
+        if *top_k == Some(0) {
+            let help = Msg::new("scenario.top_k_help").arg("most", words.len());
+            let problem = Problem::new(format!("{at}.top_k"), Msg::new("scenario.top_k"));
+            found.push(problem.help(help));
+        }
+        if let Some(p) = top_p.filter(|p| !(*p > 0.0 && *p <= 1.0)) {
+            let msg = Msg::new("scenario.top_p").arg("value", p);
+            found.push(Problem::new(format!("{at}.top_p"), msg));
+        }
+    }
+    extents
+}
+
+/// What a run is too large for, if anything: the table of positions, or the numbers that can be recorded.
+pub(super) fn size(
+    model: &ModelConfig,
+    vocab: VocabSizes,
+    run: &str,
+    extent: &Extent,
+) -> Option<Msg> {
+    let longest = limits::longest(extent);
+    if let Some(rows) = limits::table(model).filter(|rows| *rows < longest) {
+        let msg = Msg::new("config.max_len").arg("tokens", longest);
+        return Some(msg.arg("max_len", rows));
+    }
+    let cells = limits::cells(model, vocab, extent);
+    if cells > limits::MOST_CELLS {
+        let msg = Msg::new("scenario.too_much")
+            .arg("run", escape(run))
+            .arg("tokens", longest)
+            .arg("value", cells);
+        return Some(msg.arg("most", limits::MOST_CELLS));
+    }
+    calls(model, run, extent)
+}
+
+/// Whether a run goes through more layers than a program may have.
+pub(super) fn calls(model: &ModelConfig, run: &str, extent: &Extent) -> Option<Msg> {
+    let layers = limits::layer_calls(model, extent);
+    (layers > limits::MOST_LAYER_CALLS).then(|| {
+        let msg = Msg::new("scenario.too_many_calls")
+            .arg("run", escape(run))
+            .arg("value", layers);
+        msg.arg("most", limits::MOST_LAYER_CALLS)
+    })
+}
+
+fn optimiser(o: &Optimiser, at: &str, found: &mut Vec<Problem>) {
+    let below_one = |x: f64| (0.0..1.0).contains(&x);
+    let not_negative = |x: f64| x.is_finite() && x >= 0.0;
+    let positive = |x: f64| x.is_finite() && x > 0.0;
+    let checks = [
+        ("lr", o.lr, not_negative(o.lr), "scenario.not_negative"),
+        (
+            "weight_decay",
+            o.weight_decay,
+            not_negative(o.weight_decay),
+            "scenario.not_negative",
+        ),
+        (
+            "momentum",
+            o.momentum,
+            below_one(o.momentum),
+            "scenario.below_one",
+        ),
+        (
+            "betas[0]",
+            o.betas.0,
+            below_one(o.betas.0),
+            "scenario.below_one",
+        ),
+        (
+            "betas[1]",
+            o.betas.1,
+            below_one(o.betas.1),
+            "scenario.below_one",
+        ),
+        ("eps", o.eps, positive(o.eps), "scenario.positive"),
+        (
+            "clip",
+            o.clip.unwrap_or(1.0),
+            o.clip.is_none_or(positive),
+            "scenario.positive",
+        ),
+    ];
+    for (field, value, good, key) in checks {
+        if !good {
+            let msg = Msg::new(key).arg("value", value);
+            let help = Msg::new("scenario.optimiser_help");
+            found.push(Problem::new(format!("{at}.{field}"), msg).help(help));
+        }
+    }
+}
+
+fn initialisers(s: &Scenario, found: &mut Vec<Problem>) {
+    for (i, rule) in s.weights.init.iter().enumerate() {
+        let at = format!("weights.init[{i}]");
+        if let Err(e) = globset::Glob::new(&rule.paths) {
+            let msg = Msg::new("weights.pattern")
+                .arg("pattern", escape(&rule.paths))
+                .arg("why", escape(&e.kind().to_string()));
+            found.push(Problem::new(format!("{at}.paths"), msg));
+        }
+        let wrong = match rule.with {
+            Init::Normal { mean, std } => {
+                let good = mean.is_finite() && std.is_finite() && std >= 0.0;
+                (!good).then(|| {
+                    Msg::new("weights.init_normal")
+                        .arg("mean", mean)
+                        .arg("std", std)
+                })
+            }
+            Init::Uniform { low, high } => {
+                let good = low.is_finite() && high.is_finite() && low <= high;
+                (!good).then(|| {
+                    Msg::new("weights.init_uniform")
+                        .arg("low", low)
+                        .arg("high", high)
+                })
+            }
+            Init::Constant(c) => {
+                (!c.is_finite()).then(|| Msg::new("weights.init_constant").arg("value", c))
+            }
+            Init::Xavier | Init::Kaiming => None,
+        };
+        if let Some(msg) = wrong {
+            let help = Msg::new("weights.init_help");
+            found.push(Problem::new(format!("{at}.with"), msg).help(help));
+        }
+    }
+}
