@@ -105,12 +105,9 @@ fn main() {
         println!("   tokens   ms/token   tokens/s   MFLOP/token");
         let step = (tokens / 8).max(1);
         for end in (step..=tokens).step_by(step) {
-            let before = if end > step {
-                came[end - step - 1]
-            } else {
-                Duration::ZERO
-            };
-            let each = came[end - 1].saturating_sub(before).as_secs_f64() / step as f64;
+            let at = |token: usize| came[token - 1].as_secs_f64();
+            let before = if end > step { at(end - step) } else { 0.0 };
+            let each = (at(end) - before) / step as f64;
             println!(
                 "{end:>9} {:>10.2} {:>10.2} {:>13.1}",
                 each * 1e3,

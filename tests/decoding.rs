@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::process::Command;
 
 use tui_transformer::debug::cache::{self, Report};
 use tui_transformer::debug::causality;
@@ -448,4 +449,121 @@ fn training_beside_inference() {
             .iter()
             .any(|p| p.max_difference > 0.1)
     );
+}
+
+fn printed(arguments: &[&str]) -> (Option<i32>, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_tui-transformer"))
+        .args(arguments)
+        .env("LC_ALL", "C")
+        .output()
+        .unwrap();
+    (
+        output.status.code(),
+        String::from_utf8(output.stdout).unwrap(),
+    )
+}
+
+#[test]
+fn generate_as_json() {
+    let (code, text) = printed(&["generate", "water_class", "--max-new", "3", "--json"]);
+    assert_eq!(code, Some(0));
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    // The forced run's first call: its most probable word after `I` is `courses` with 0.2841.
+    assert_eq!(json["prefix"]["texts"], serde_json::json!(["I"]));
+    let first = &json["calls"][0];
+    assert_eq!(
+        (&first["text"], &first["tie"]),
+        (&"courses".into(), &false.into())
+    );
+    assert!((first["prob"].as_f64().unwrap() - 0.2841).abs() < 5e-5);
+    assert!((first["logits"][7].as_f64().unwrap() - 0.7112).abs() < 5e-5);
+    let probs = first["probs"].as_array().unwrap().iter();
+    assert!((probs.map(|p| p.as_f64().unwrap()).sum::<f64>() - 1.0).abs() < 1e-12);
+    assert_eq!(json["calls"].as_array().unwrap().len(), 3);
+    assert_eq!(json["stopped"], "max_new");
+    // With and without cache the tokens are the same, whatever the choice.
+    for choice in [
+        &["--greedy"][..],
+        &["--beams", "3"],
+        &["--temperature", "1.5", "--seed", "4"],
+    ] {
+        let both = ["on", "off"].map(|cache| {
+            let base = [
+                "generate",
+                "water_class",
+                "--kv-cache",
+                cache,
+                "--max-new",
+                "6",
+            ];
+            printed(&[&base[..], choice].concat())
+        });
+        assert_eq!(both[0], both[1], "{choice:?}");
+        assert_eq!(both[0].0, Some(0));
+    }
+}
+
+#[test]
+fn what_cannot_be_generated_is_said() {
+    for arguments in [
+        &["generate", "water_class", "--prefix-ids", "99"][..],
+        &["generate", "water_class", "--prompt", "nowhere"],
+        &["generate", "water_class", "--run", "training"],
+        &["generate", "bert_block", "--prefix-ids", "1"],
+        &["generate", "water_class", "--beams", "100000"],
+    ] {
+        let (code, text) = printed(arguments);
+        assert_eq!((code, &*text), (Some(2), ""), "{arguments:?}");
+    }
+}
+
+/// Positions are learned up to 16: a generation that draws no end token before ends there by itself.
+#[test]
+fn generation_ends_where_positions_end() {
+    let mut ended = 0;
+    for seed in 0..6 {
+        let seed = seed.to_string();
+        let arguments = [
+            "generate",
+            "gpt_block",
+            "--max-new",
+            "40",
+            "--json",
+            "--seed",
+            &seed,
+        ];
+        let (code, text) = printed(&arguments);
+        assert_eq!(code, Some(0));
+        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let count = |of: &serde_json::Value| of.as_array().unwrap().len();
+        let tokens = count(&json["prefix"]["ids"]) + count(&json["ids"]);
+        match json["stopped"].as_str().unwrap() {
+            "max_len" => {
+                assert_eq!(tokens, 17);
+                ended += 1;
+            }
+            "eos" => assert_eq!(json["texts"].as_array().unwrap().last().unwrap(), "<eos>"),
+            other => panic!("stopped by {other}"),
+        }
+    }
+    assert!(ended > 0, "every seed drew an end token");
+}
+
+#[test]
+fn check_tells_of_decoding() {
+    let (code, text) = printed(&["check", "water_class", "--json"]);
+    assert_eq!(code, Some(0));
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let decoding = &json["decoding"];
+    assert_eq!(decoding["cache"][0]["calls"], 3);
+    assert!(decoding["cache"][0]["first_different"].is_null());
+    assert!(decoding["causality"][0]["leak"].is_null());
+    assert_eq!(decoding["labels"][0]["shift"], "unshifted");
+    assert_eq!(decoding["labels"][0]["positions"][2]["label_at"], 0);
+    // The comparison of step 95 comes from the runs.
+    let (_, text) = printed(&["export", "water_class", "--step", "95", "--format", "json"]);
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let rows = json["table"]["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 9);
+    assert_eq!(rows[4][2], "1×1 (0 hidden), 2×2 (1 hidden), 3×3 (3 hidden)");
 }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::{Failure, common};
 use crate::debug::cache::{self, Failed};
 use crate::debug::causality;
-use crate::debug::teacher::{self, Shift};
+use crate::debug::teacher::{self, Position, Shift};
 use crate::session::{RunKind, Session};
 use crate::text::{Lang, Msg, escape};
 
@@ -17,7 +17,7 @@ pub(super) struct Report {
     /// By training run.
     causality: Vec<(String, causality::Report)>,
     /// By training run.
-    shifts: Vec<(String, Shift)>,
+    shifts: Vec<(String, Shift, Vec<Position>)>,
 }
 
 /// Checks the runs for which `wanted` holds.
@@ -33,7 +33,10 @@ pub(super) fn check(session: &Session, wanted: impl Fn(usize) -> bool) -> Result
         }
         if run.kind == RunKind::Training {
             let shift = teacher::shift(session, i);
-            report.shifts.extend(shift.map(|s| (run.name.clone(), s)));
+            let positions = || teacher::positions(session, i);
+            report
+                .shifts
+                .extend(shift.map(|s| (run.name.clone(), s, positions())));
             if let Some(ids) = run
                 .program
                 .find("embed.target.ids")
@@ -95,7 +98,7 @@ impl Report {
                     .arg("path", escape(&leak.path)))?,
             }
         }
-        for (run, shift) in &self.shifts {
+        for (run, shift, _) in &self.shifts {
             let key = match shift {
                 Shift::Next => continue,
                 Shift::Unshifted => "check.unshifted",
@@ -125,7 +128,7 @@ impl Report {
                 "positions": c.positions,
                 "leak": c.leak.as_ref().map(|l| json!({ "changed": l.changed, "row": l.row, "path": l.path, "mask": l.mask })),
             })).collect::<Vec<_>>(),
-            "labels": self.shifts.iter().map(|(run, shift)| json!({
+            "labels": self.shifts.iter().map(|(run, shift, positions)| json!({
                 "run": run,
                 "shift": match shift {
                     Shift::Next => "shifted",
@@ -133,6 +136,13 @@ impl Report {
                     Shift::Twice => "shifted_twice",
                     Shift::Other => "other",
                 },
+                "positions": positions.iter().map(|p| json!({
+                    "batch": p.batch,
+                    "position": p.position,
+                    "sees": p.sees,
+                    "predicts": p.predicts,
+                    "label_at": p.label_at,
+                })).collect::<Vec<_>>(),
             })).collect::<Vec<_>>(),
         })
     }
