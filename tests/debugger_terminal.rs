@@ -1,0 +1,84 @@
+//! The debugger itself on a real pseudo-terminal: what it shows, what it writes, and how it leaves.
+#![cfg(all(unix, feature = "tui"))]
+
+mod common;
+
+use std::path::Path;
+
+use common::pty::Pty;
+
+/// How the text begins that a screen without room shows.
+const SMALL: &str = "Too ";
+
+fn start(size: (u16, u16)) -> Pty {
+    let program = Path::new(env!("CARGO_BIN_EXE_tui-transformer"));
+    let pty = Pty::spawn(program, &["--lang", "en", "water_class"], &[], size);
+    pty.wait("the first step", |s| {
+        s.alternate_screen() && s.contents().contains("1/95")
+    });
+    pty
+}
+
+#[test]
+fn opens_pages_and_quits() {
+    let mut pty = start((120, 36));
+    pty.send("...");
+    pty.wait_for("4/95");
+    pty.send(",");
+    pty.wait_for("3/95");
+    pty.send(":step 23\r");
+    pty.wait_for("23/95");
+    pty.send("q");
+    assert!(pty.finish().success());
+}
+
+#[test]
+fn follows_the_size_of_the_terminal() {
+    let mut pty = start((80, 24));
+    let list = "Steps";
+    pty.wait("no list of steps", |s| !s.contents().contains(list));
+    pty.resize(120, 36);
+    pty.wait_for(list);
+    pty.resize(10, 3);
+    // What it says where it has no room, drawn at that size.
+    pty.wait("a small screen", |s| {
+        s.size() == (3, 10) && s.contents().starts_with(SMALL)
+    });
+    pty.resize(120, 36);
+    pty.wait_for(list);
+    pty.send("q");
+    assert!(pty.finish().success());
+}
+
+#[test]
+fn exports_the_step_to_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("step.md");
+    let mut pty = start((120, 36));
+    pty.send(&format!(":export md 1 {}\r", path.display()));
+    pty.wait("a file", |_| path.exists());
+    assert!(!std::fs::read_to_string(&path).unwrap().is_empty());
+    pty.send("q");
+    assert!(pty.finish().success());
+}
+
+#[test]
+fn suspends_and_comes_back() {
+    let mut pty = start((120, 36));
+    pty.send("\x1a");
+    pty.wait_stopped();
+    pty.assert_restored();
+    pty.signal("CONT");
+    pty.wait("the screen again", |s| {
+        s.alternate_screen() && s.contents().contains("1/95")
+    });
+    pty.send("q");
+    assert!(pty.finish().success());
+}
+
+#[test]
+fn a_signal_to_end_leaves_the_terminal_as_it_was() {
+    let mut pty = start((120, 36));
+    pty.signal("TERM");
+    assert!(!pty.finish().success());
+}
