@@ -1,101 +1,22 @@
 //! Every activation of the reference variants (computed by PyTorch in float64), rebuilt from their weights, and the
 //! gradient of the loss with respect to each.
 
+mod common;
+
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use common::reference::{model, numbers};
 use rstest::rstest;
 use safetensors::SafeTensors;
 use serde_json::Value as Json;
-use tui_transformer::model::config::{
-    Activation, EmbeddingConfig, EpsAt, LayerConfig, ModelConfig, NormConfig, NormKind,
-    NormPosition, PairLayout, Positions, StackConfig,
-};
 use tui_transformer::model::params::VocabSizes;
 use tui_transformer::model::{Forward, Sequences, forward};
 use tui_transformer::program::{Builder, backward};
-use tui_transformer::tensor::{Real, Shape, Tensor, Value};
+use tui_transformer::tensor::{Real, Tensor, Value};
 use tui_transformer::trace::derive::replay_node;
 use tui_transformer::trace::{Bindings, Trace, run};
-
-/// The project's [`ModelConfig`] for a reference's configuration.
-fn model(c: &Json) -> ModelConfig {
-    let n = |k: &str| c[k].as_u64().map(|n| n as usize);
-    let yes = |k: &str| c[k].as_bool().unwrap_or(false);
-    let stack = |k: &str| {
-        let layers = n(k).unwrap_or(0);
-        let group = LayerConfig {
-            repeat: layers,
-            ..LayerConfig::default()
-        };
-        (layers > 0).then(|| StackConfig {
-            layers: vec![group],
-            final_norm: yes("final_norm"),
-        })
-    };
-    let mut config: ModelConfig = serde_json::from_value(serde_json::json!({
-        "d_model": c["d_model"], "heads": c["heads"], "d_k": c["d_k"], "d_v": c["d_v"], "d_ff": c["d_ff"],
-    }))
-    .expect("a configuration");
-    config.kv_heads = n("kv_heads");
-    config.embedding = EmbeddingConfig {
-        shared: false,
-        scale: yes("embedding_scale"),
-        ..EmbeddingConfig::default()
-    };
-    config.positions = match c["positions"].as_str() {
-        Some("sinusoidal") => Positions::Sinusoidal {
-            layout: PairLayout::Interleaved,
-            base: 10_000.0,
-        },
-        Some("learned") => Positions::Learned {
-            max_len: n("max_len").expect("a length"),
-        },
-        Some("rope") => Positions::Rotary {
-            layout: PairLayout::Halves,
-            base: c["rope_base"].as_f64().expect("a base"),
-            dim: None,
-        },
-        other => panic!("positions {other:?}"),
-    };
-    config.norm = NormConfig {
-        kind: if c["norm"] == "rms" {
-            NormKind::RmsNorm
-        } else {
-            NormKind::LayerNorm
-        },
-        position: if c["norm_position"] == "pre" {
-            NormPosition::Pre
-        } else {
-            NormPosition::Post
-        },
-        eps: c["norm_eps"].as_f64().expect("a number"),
-        eps_at: if c["norm"] == "layer_eps_outside" {
-            EpsAt::BesideSigma
-        } else {
-            EpsAt::InsideRoot
-        },
-        ..NormConfig::default()
-    };
-    config.attention.qkv_bias = yes("attention_bias");
-    config.attention.out_bias = yes("attention_bias");
-    config.attention.window = n("window");
-    config.ffn.activation = match c["activation"].as_str() {
-        Some("relu") => Activation::Relu,
-        Some("gelu") => Activation::Gelu,
-        Some("gelu_tanh") => Activation::GeluTanh,
-        Some("silu") => Activation::Silu,
-        other => panic!("activation {other:?}"),
-    };
-    config.ffn.gated = yes("gated");
-    config.ffn.bias = yes("ffn_bias");
-    config.output.tied = yes("tied_output");
-    config.encoder = stack("encoder_layers");
-    config.decoder = stack("decoder_layers");
-    config.output.none = config.decoder.is_none();
-    config
-}
 
 fn sequences(inputs: &Json, side: &str) -> Option<Sequences> {
     let rows = inputs[format!("{side}_ids")].as_array()?;
@@ -121,15 +42,6 @@ fn sequences(inputs: &Json, side: &str) -> Option<Sequences> {
         given: None,
         types: None,
     })
-}
-
-fn numbers(view: &safetensors::tensor::TensorView<'_>) -> Tensor<f64> {
-    let data: Vec<f64> = view
-        .data()
-        .chunks_exact(8)
-        .map(|b| f64::from_le_bytes(b.try_into().expect("8 bytes")))
-        .collect();
-    Tensor::new(Shape::new(view.shape()), data)
 }
 
 /// Largest difference relative to the largest value of the reference.

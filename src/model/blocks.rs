@@ -89,6 +89,9 @@ pub(super) fn dropout(b: &mut Builder, name: &str, x: NodeId, rate: f64, seed: u
 
 /// A norm over the last axis, with parameters at `base`.
 pub(super) fn norm(b: &mut Builder, name: &str, base: &str, x: NodeId, cfg: &NormConfig) -> Built {
+    if cfg.kind == NormKind::None {
+        return Ok(x);
+    }
     let d = b.shape(x).dims().last().copied().unwrap_or(1);
     let shape = Shape::named(&[(Axis::DModel, d)]);
     let gamma = cfg
@@ -449,6 +452,29 @@ fn scores(b: &mut Builder, l: &ResolvedLayer, q: NodeId, k: NodeId, d_model: usi
         Scale::By(c) => b.affine("scores", Affine::Mul(c), raw),
         Scale::None => b.reshape("scores", raw, b.shape(raw)),
     }
+}
+
+/// Softmax attention alone, without projections and dropout: q `[batch, head, query, d_k]`, k `[batch, kv_head, key, d_k]`,
+/// v `[batch, kv_head, key, d_v]` to `[batch, head, query, d_v]`. Nodes are named as in a model's attention.
+///
+/// # Errors
+/// Where shapes do not fit each other or the layer.
+pub fn attend(
+    b: &mut Builder,
+    layer: &ResolvedLayer,
+    d_model: usize,
+    (q, k, v): (NodeId, NodeId, NodeId),
+    mask: Option<&MaskSpec>,
+) -> Result<NodeId, BuildError> {
+    let ctx = Context {
+        d_model,
+        rotation: None,
+        drop: Drop::default(),
+        own_masks: &[],
+        memory: None,
+        cross_masks: &[],
+    };
+    softmax_attention(b, layer, q, k, v, mask, &ctx)
 }
 
 fn softmax_attention(

@@ -10,5 +10,5 @@ pub mod masks;
 pub mod params;
 pub mod validate;
 
-pub use blocks::Cache;
+pub use blocks::{Cache, attend};
 pub use build::{Forward, ModelBuilder, Outputs, Sequences, forward};

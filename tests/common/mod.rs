@@ -4,4 +4,5 @@
 pub mod finite;
 #[cfg(all(unix, feature = "tui"))]
 pub mod pty;
+pub mod reference;
 pub mod water_class;
