@@ -82,8 +82,7 @@ fn every_derivation_replays_in_both_number_types() {
             for (i, run) in s.runs.iter().enumerate() {
                 let trace = s.trace(i).unwrap_or_else(|e| panic!("{name}: {e}"));
                 for (id, node) in run.program.nodes().filter(|(id, _)| trace.reached(*id)) {
-                    let found =
-                        with_any!(tui_transformer::trace::AnyTrace, trace, t => replay_node(t, id));
+                    let found = with_any!(AnyTrace, trace, t => replay_node(t, id));
                     let at = format!("{name} {precision:?} {} {}", run.name, node.path);
                     assert_eq!(found.different, 0, "{at}");
                     let value = trace.value(id);
@@ -340,7 +339,7 @@ fn dropout_acts_in_training_only_and_is_recorded() {
         let program = &s.runs[run_of(&s, run)].program;
         program
             .nodes()
-            .filter(|(_, n)| n.path.ends_with("_dropped_mask"))
+            .filter(|(_, n)| n.path.ends_with("dropped_mask"))
             .count()
     };
     // The embedding, then in each of two layers: weights, two sublayers, the network's inside.
