@@ -313,7 +313,7 @@ fn pre_ln_block_two_tokens() {
 fn post_ln_causal_block_exact() {
     let e = example!("post_ln_causal_block_exact");
     let identity = "OutIn([[1, 0], [0, 1]])";
-    let weights: String = [
+    let weights = [
         "self_attn.q",
         "self_attn.k",
         "self_attn.v",
@@ -322,7 +322,8 @@ fn post_ln_causal_block_exact() {
     ]
     .iter()
     .map(|p| format!("\"decoder.0.{p}.weight\": {identity},"))
-    .collect();
+    .collect::<Vec<_>>()
+    .concat();
     let s = open(&format!(
         "(name: \"exact\", vocabulary: Words([\"a\", \"b\", \"c\"]),
           model: (d_model: 2, heads: 1, d_ff: 2, positions: Learned(max_len: 2), norm: (affine: false, eps: 0),

@@ -135,13 +135,13 @@ fn attention(found: &mut Vec<ConfigProblem>, at: &str, a: &AttentionConfig) {
     if a.window == Some(0) {
         found.push(problem(format!("{at}.window"), Msg::new("config.window")));
     }
-    if let Scale::By(c) = a.scale {
-        if !c.is_finite() {
-            found.push(problem(
-                format!("{at}.scale"),
-                Msg::new("config.scale").arg("value", c),
-            ));
-        }
+    if let Scale::By(c) = a.scale
+        && !c.is_finite()
+    {
+        found.push(problem(
+            format!("{at}.scale"),
+            Msg::new("config.scale").arg("value", c),
+        ));
     }
     if let MaskFillConfig::Value(c) = a.fill {
         // −∞ has a name of its own; a masked score that is greater than others would be no mask.

@@ -284,17 +284,15 @@ fn not_finite(value: &WeightValue) -> Option<(String, f64)> {
         Some((format!("[{j}]"), row[j]))
     };
     let in_rows = |rows: &[Vec<f64>]| {
-        let each = rows.iter().enumerate();
-        each.filter_map(|(i, row)| in_row(row).map(|(cell, x)| (format!("[{i}]{cell}"), x)))
-            .next()
+        let mut each = rows.iter().enumerate();
+        each.find_map(|(i, row)| in_row(row).map(|(cell, x)| (format!("[{i}]{cell}"), x)))
     };
     match value {
         WeightValue::Vector(row) => in_row(row),
         WeightValue::OutIn(rows) | WeightValue::InOut(rows) => in_rows(rows),
         WeightValue::Heads(heads) | WeightValue::HeadsInOut(heads) => {
-            let each = heads.iter().enumerate();
-            each.filter_map(|(h, rows)| in_rows(rows).map(|(cell, x)| (format!("[{h}]{cell}"), x)))
-                .next()
+            let mut each = heads.iter().enumerate();
+            each.find_map(|(h, rows)| in_rows(rows).map(|(cell, x)| (format!("[{h}]{cell}"), x)))
         }
     }
 }

@@ -55,7 +55,10 @@ pub(super) fn settings(
             continue;
         }
         for mut extent in extents {
-            extent.source = inputs.source.as_ref().map_or(0, |s| s.tokens());
+            extent.source = inputs
+                .source
+                .as_ref()
+                .map_or(0, crate::model::Sequences::tokens);
             let batch = inputs.source.as_ref().map_or(1, |s| s.batch);
             extent.batch = extent.batch.max(batch);
             if let (Run::Training { .. }, Some(t)) = (run, &inputs.target) {
