@@ -202,6 +202,15 @@ impl Scale {
         if t.is_nan() { 0.5 } else { t.clamp(0.0, 1.0) }
     }
 
+    /// The magnitude below which everything has one colour: 0 on a linear scale.
+    pub fn least(&self) -> f64 {
+        if self.log {
+            self.max * libm::exp10(-DECADES)
+        } else {
+            0.0
+        }
+    }
+
     fn share(&self, magnitude: f64, most: f64) -> f64 {
         if magnitude <= 0.0 || most <= 0.0 {
             0.0
@@ -270,6 +279,8 @@ mod tests {
         let s = Scale::diverging(-1.0, 1.0).with_log(true);
         assert!((s.position(1e-3) - 0.75).abs() < 1e-12);
         assert!((s.position(-1e-9) - 0.5).abs() < 1e-12);
+        assert!((s.least() - 1e-6).abs() < 1e-18);
+        assert!((s.position(s.least()) - 0.5).abs() < 1e-12);
     }
 
     #[test]

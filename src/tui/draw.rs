@@ -1,10 +1,12 @@
 //! The one way in which text reaches a buffer: escaped, in the glyph set, cut with an ellipsis, inside the frame.
 
 use std::borrow::Cow;
+use std::num::NonZeroU16;
 
-use ratatui::buffer::Buffer;
+use ratatui::buffer::{Buffer, CellDiffOption, CellWidth as _};
 use ratatui::layout::Rect;
 use ratatui::style::Style;
+use unicode_segmentation::UnicodeSegmentation as _;
 
 use super::colour::Palette;
 use super::glyphs::Glyphs;
@@ -35,6 +37,11 @@ impl Look {
         }
     }
 
+    /// How wide this look counts characters.
+    pub fn cells(&self) -> Cells {
+        self.glyphs.cells()
+    }
+
     /// `text` as this look may show it.
     pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
         self.glyphs.text(text)
@@ -42,13 +49,13 @@ impl Look {
 
     /// Cells that `text` takes in this look.
     pub fn width(&self, text: &str) -> u16 {
-        u16::try_from(CELLS.width(&self.text(text))).unwrap_or(u16::MAX)
+        u16::try_from(self.cells().width(&self.text(text))).unwrap_or(u16::MAX)
     }
 
     /// `text` as this look may show it, in at most `max` cells.
     pub fn cut(&self, text: &str, max: u16) -> String {
         let text = self.text(text);
-        CELLS
+        self.cells()
             .truncate_with(&text, usize::from(max), self.glyphs.ellipsis)
             .into_owned()
     }
@@ -56,13 +63,14 @@ impl Look {
     /// `text` in exactly `width` cells.
     pub fn fit(&self, text: &str, width: u16, align: Align) -> String {
         let cut = self.cut(text, width);
-        CELLS.pad(&cut, usize::from(width), align).into_owned()
+        self.cells()
+            .pad(&cut, usize::from(width), align)
+            .into_owned()
     }
 }
 
-/// How cells are counted in a buffer. Ambiguous characters are narrow in ratatui; the glyph sets for terminals that
-/// draw them wide do not have them.
-pub const CELLS: Cells = Cells::NARROW;
+/// How ratatui counts cells by itself: ambiguous characters are narrow.
+const NARROW: Cells = Cells::NARROW;
 
 /// Writes `text` from (`x`, `y`) in at most `max` cells, only inside `area`; the cells it took.
 pub fn put(
@@ -80,8 +88,33 @@ pub fn put(
     }
     let max = max.min(area.right() - x);
     let text = look.cut(text, max);
-    let (end, _) = buf.set_stringn(x, y, &text, usize::from(max), style);
-    end - x
+    let cells = look.cells();
+    if cells.width(&text) == NARROW.width(&text) {
+        let (end, _) = buf.set_stringn(x, y, &text, usize::from(max), style);
+        return end - x;
+    }
+    // Characters that this terminal draws wider than ratatui thinks: the buffer is told, so that what follows is
+    // placed by its column and not shifted.
+    let mut at = x;
+    for grapheme in text.graphemes(true) {
+        let width = cells.width(grapheme) as u16;
+        let Some(forced) = NonZeroU16::new(width) else {
+            continue;
+        };
+        if width > max - (at - x) {
+            break;
+        }
+        for covered in at..at + width {
+            buf[(covered, y)].reset();
+        }
+        let cell = &mut buf[(at, y)];
+        cell.set_symbol(grapheme).set_style(style);
+        if cells.width(grapheme) != NARROW.width(grapheme) {
+            cell.set_diff_option(CellDiffOption::ForcedWidth(forced));
+        }
+        at += width;
+    }
+    at - x
 }
 
 /// Fills `area` with blanks in `style`, and frees the cell to its left from a wide glyph that would reach into it
@@ -91,9 +124,9 @@ pub fn blank(buf: &mut Buffer, area: Rect, style: Style) {
     for y in area.top()..area.bottom() {
         if area.x > buf.area.x
             && let Some(cell) = buf.cell_mut((area.x - 1, y))
-            && CELLS.width(cell.symbol()) > 1
+            && cell.cell_width() > 1
         {
-            cell.set_symbol(" ");
+            cell.set_symbol(" ").set_diff_option(CellDiffOption::None);
         }
         for x in area.left()..area.right() {
             if let Some(cell) = buf.cell_mut((x, y)) {
@@ -135,13 +168,8 @@ pub fn frame(buf: &mut Buffer, area: Rect, title: &str, focused: bool, look: &Lo
     if !title.is_empty() && area.width > 4 {
         let title = look.cut(&format!(" {title} "), area.width - 4);
         let style = if focused { theme.accent } else { theme.title };
-        buf.set_stringn(
-            area.x + 2,
-            area.y,
-            &title,
-            usize::from(area.width - 4),
-            style,
-        );
+        let at = (area.x + 2, area.y);
+        put(buf, area, at, &title, area.width - 4, style, look);
     }
     Rect::new(area.x + 1, area.y + 1, area.width - 2, area.height - 2)
 }
@@ -163,6 +191,30 @@ pub fn follow(offset: usize, selected: usize, height: usize, len: usize) -> usiz
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ambiguous_characters_take_two_cells_where_the_terminal_draws_two() {
+        use crate::app::config::GlyphSet;
+        use crate::tui::theme::Depth;
+        let drawn = |set| {
+            let theme = Theme::new("dark", Depth::None);
+            let look = Look::new(theme, Glyphs::of(set), Lang::Zh);
+            let area = Rect::new(0, 0, 8, 1);
+            let mut buf = Buffer::empty(area);
+            // No glyph set can replace every word of a person.
+            let used = put(&mut buf, area, (0, 0), "①b水", 8, Style::new(), &look);
+            let sent: Vec<_> = Buffer::empty(area)
+                .diff(&buf)
+                .iter()
+                .map(|(x, _, c)| (*x, c.symbol().to_owned()))
+                .collect();
+            (used, sent)
+        };
+        let sent = |b, water| [(0, "①"), (b, "b"), (water, "水")].map(|(x, s)| (x, s.to_owned()));
+        assert_eq!(drawn(GlyphSet::Unicode), (4, sent(1, 2).to_vec()));
+        assert_eq!(drawn(GlyphSet::CjkSafe), (5, sent(2, 3).to_vec()));
+        assert_eq!(drawn(GlyphSet::Ascii), (4, sent(1, 2).to_vec()));
+    }
 
     #[test]
     fn following_moves_as_little_as_possible() {

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 
 use crate::app::config::GlyphSet;
+use crate::text::Cells;
 
 /// The glyphs of a set. Each takes one cell.
 #[derive(Debug, PartialEq, Eq)]
@@ -170,6 +171,13 @@ impl Glyphs {
             GlyphSet::CjkSafe => 1,
             GlyphSet::Ascii => 2,
         }]
+    }
+
+    /// How wide characters are on the terminals that this set is for.
+    pub fn cells(&self) -> Cells {
+        Cells {
+            ambiguous_wide: self.set == GlyphSet::CjkSafe,
+        }
     }
 
     /// `text` without control characters, and without characters that this set does not trust. Words of the

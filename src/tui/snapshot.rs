@@ -2,10 +2,11 @@
 
 use std::fmt::Write;
 
-use ratatui::buffer::{Buffer, Cell};
+use ratatui::buffer::{Buffer, Cell, CellWidth as _};
 use ratatui::style::{Color, Modifier, Style};
 
-use super::draw::CELLS;
+use unicode_segmentation::UnicodeSegmentation as _;
+
 use super::theme::rgb;
 
 /// A stretch of a line in one style.
@@ -22,7 +23,7 @@ fn symbols(buf: &Buffer, y: u16) -> Vec<(u16, u16, &Cell)> {
     let mut x = buf.area.left();
     while x < buf.area.right() {
         let cell = &buf[(x, y)];
-        let width = (CELLS.width(cell.symbol()).max(1) as u16).min(buf.area.right() - x);
+        let width = cell.cell_width().max(1).min(buf.area.right() - x);
         out.push((x, width, cell));
         x += width;
     }
@@ -108,6 +109,8 @@ fn sgr(style: Style) -> String {
 
 /// Width and height of a cell in the picture.
 const CELL: (f64, f64) = (9.0, 19.0);
+/// Size of the font; a wide glyph is as wide.
+const FONT: f64 = 15.0;
 
 /// The screen as an SVG picture on a dark or light ground.
 pub fn svg(buf: &Buffer, dark: bool) -> String {
@@ -125,7 +128,7 @@ pub fn svg(buf: &Buffer, dark: bool) -> String {
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" \
          height=\"{height}\" font-family=\"'JetBrains Mono','DejaVu Sans Mono',Menlo,Consolas,\
-         'Noto Sans Mono CJK SC','Sarasa Mono SC','PingFang SC','Microsoft YaHei',monospace\" font-size=\"15\">\n\
+         'Noto Sans Mono CJK SC','Sarasa Mono SC','PingFang SC','Microsoft YaHei',monospace\" font-size=\"{FONT}\">\n\
          <rect width=\"100%\" height=\"100%\" rx=\"6\" fill=\"{}\"/>\n",
         hex(ground)
     );
@@ -182,6 +185,17 @@ pub fn svg(buf: &Buffer, dark: bool) -> String {
                 if run.style.add_modifier.contains(modifier) {
                     attributes.push_str(attribute);
                 }
+            }
+            if wide(&run) {
+                // Renderers that do not know textLength would let narrower glyphs run together: each has its place.
+                let _ = write!(out, "<text y=\"{}\" {attributes}>", top(y) + h * 0.75);
+                let mut x = left(run.x) + (2.0 * w - FONT) / 2.0;
+                for glyph in run.text.graphemes(true) {
+                    let _ = write!(out, "<tspan x=\"{x}\">{}</tspan>", xml(glyph));
+                    x += 2.0 * w;
+                }
+                out.push_str("</text>\n");
+                continue;
             }
             let _ = writeln!(
                 out,
@@ -301,12 +315,12 @@ mod tests {
     fn as_svg_wide_glyphs_are_placed_by_the_grid() {
         let svg = svg(&sample(), true);
         assert!(
-            svg.contains(">水</text>") && svg.contains(">&lt;b</text>"),
+            svg.contains(">水</tspan>") && svg.contains(">&lt;b</text>"),
             "{svg}"
         );
         let wide = svg.lines().find(|l| l.contains('水')).unwrap();
         assert!(
-            wide.contains("x=\"18\"") && wide.contains("textLength=\"18\""),
+            wide.contains("<tspan x=\"19.5\">") && !wide.contains("textLength"),
             "{wide}"
         );
         // Reversed on a ground of its own: the ink becomes the ground.

@@ -327,8 +327,8 @@ fn table(
             body.height -= 1;
         }
     }
-    if large && body.width > 40 && body.height > 4 {
-        // The overview stands beside the window.
+    // The overview of a large table stands beside the window.
+    let view = (large && body.width > 40 && body.height > 4).then(|| {
         let view = Rect {
             x: body.right() - 26,
             width: 26,
@@ -336,8 +336,8 @@ fn table(
             y: body.y,
         };
         body.width -= 28;
-        overview(source, scale, view, buf, look);
-    }
+        view
+    });
     let lit: Vec<(usize, usize)> = t.lit.iter().copied().collect();
     let offset = t.cursor.map_or((0, 0), |(r, c)| {
         (
@@ -364,6 +364,10 @@ fn table(
         widest: 12,
     }
     .render(body, buf, look);
+    if let Some(view) = view {
+        let window = (seen.rows.clone(), seen.columns.clone());
+        overview(source, scale, Some(window), view, buf, look);
+    }
     if t.cursor.is_some() {
         shown.page.rows = seen.rows.len().max(1);
         shown.page.cols = seen.columns.len().max(1);
@@ -382,8 +386,15 @@ fn table(
     }
 }
 
-/// A large table as blocks, with the cursor in it.
-fn overview(source: &Source<'_>, scale: &Scale, area: Rect, buf: &mut Buffer, look: &Look) {
+/// A large table as blocks, with the cursor and the window that is shown as a table, if there is one.
+fn overview(
+    source: &Source<'_>,
+    scale: &Scale,
+    window: Option<(std::ops::Range<usize>, std::ops::Range<usize>)>,
+    area: Rect,
+    buf: &mut Buffer,
+    look: &Look,
+) {
     let p = &source.table.plane;
     let sample = |rows: std::ops::Range<usize>, cols: std::ops::Range<usize>| {
         // At most 3 × 3 cells a block: work grows with the screen, not with the tensor.
@@ -400,6 +411,8 @@ fn overview(source: &Source<'_>, scale: &Scale, area: Rect, buf: &mut Buffer, lo
                     kind = CellKind::Nan;
                 } else if x < MASKED_BELOW && source.table.masked {
                     kind = CellKind::Masked;
+                } else if x.is_infinite() {
+                    kind = CellKind::of(x);
                 } else if x.abs() > best.abs() {
                     best = x;
                 }
@@ -413,7 +426,9 @@ fn overview(source: &Source<'_>, scale: &Scale, area: Rect, buf: &mut Buffer, lo
         sample: &sample,
         scale: *scale,
         cursor: source.table.cursor,
-        window: None,
+        // Beside other maps there is no room for numbers.
+        numbered: window.is_some(),
+        window,
     }
     .render(area, buf, look);
 }
@@ -521,7 +536,7 @@ pub(super) fn heads(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
             }
             .render(body, buf, look);
         } else {
-            overview(&source, &scale, body, buf, look);
+            overview(&source, &scale, None, body, buf, look);
         }
     }
 }

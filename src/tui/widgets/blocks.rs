@@ -8,6 +8,7 @@ use std::ops::Range;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
+use crate::text::Align;
 use crate::tui::colour::{CellKind, Scale};
 use crate::tui::draw::{Look, put};
 
@@ -28,6 +29,8 @@ pub struct Blocks<'a> {
     pub cursor: Option<(usize, usize)>,
     /// A window to point out: rows and columns.
     pub window: Option<(Range<usize>, Range<usize>)>,
+    /// Whether some rows and columns have their numbers beside them, where there is room.
+    pub numbered: bool,
 }
 
 /// What lies where.
@@ -54,6 +57,10 @@ impl Shown {
 
 /// Screen cells of a block.
 const BLOCK: u16 = 2;
+/// Every so many lines of blocks have the number of their first row.
+const NUMBERED_ROWS: usize = 4;
+/// Least screen cells between the numbers of two columns.
+const NUMBER_GAP: u16 = 3;
 
 /// `range` in at most `most` parts of nearly the same length, none empty.
 pub fn split(range: &Range<usize>, most: usize) -> Vec<Range<usize>> {
@@ -66,7 +73,12 @@ pub fn split(range: &Range<usize>, most: usize) -> Vec<Range<usize>> {
 impl Blocks<'_> {
     /// Draws the blocks.
     pub fn render(&self, area: Rect, buf: &mut Buffer, look: &Look) -> Shown {
-        let area = area.intersection(buf.area);
+        let whole = area.intersection(buf.area);
+        let area = if self.numbered {
+            self.numbers(whole, buf, look)
+        } else {
+            whole
+        };
         let rows = split(&self.rows, usize::from(area.height));
         let columns = split(&self.columns, usize::from(area.width / BLOCK));
         let shades = look.glyphs.shades;
@@ -117,5 +129,37 @@ impl Blocks<'_> {
             rows,
             columns,
         }
+    }
+
+    /// Numbers every few rows and columns; returns the room that is left for the blocks.
+    fn numbers(&self, area: Rect, buf: &mut Buffer, look: &Look) -> Rect {
+        let last = self.rows.end.saturating_sub(1).to_string();
+        let gutter = look.width(&last).saturating_add(1);
+        if area.height < 4 || area.width < gutter.saturating_add(4 * BLOCK) {
+            return area;
+        }
+        let inner = Rect::new(
+            area.x + gutter,
+            area.y + 1,
+            area.width - gutter,
+            area.height - 1,
+        );
+        let style = look.theme.label;
+        let rows = split(&self.rows, usize::from(inner.height));
+        for (y, row) in (inner.y..).zip(&rows).step_by(NUMBERED_ROWS) {
+            let text = look.fit(&row.start.to_string(), gutter - 1, Align::Right);
+            put(buf, area, (area.x, y), &text, gutter - 1, style, look);
+        }
+        let columns = split(&self.columns, usize::from(inner.width / BLOCK));
+        let mut free = inner.x;
+        for (x, column) in (inner.x..).step_by(usize::from(BLOCK)).zip(&columns) {
+            let text = column.start.to_string();
+            let width = look.width(&text);
+            if x >= free && width <= inner.right().saturating_sub(x) {
+                put(buf, area, (x, area.y), &text, width, style, look);
+                free = x.saturating_add(width).saturating_add(NUMBER_GAP);
+            }
+        }
+        inner
     }
 }

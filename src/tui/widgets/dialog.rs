@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 use crate::app::edit::Editor;
 use crate::app::overlay::Prompt;
 use crate::text::{Align, tr};
-use crate::tui::draw::{CELLS, Look, blank, follow, frame, put};
+use crate::tui::draw::{Look, blank, follow, frame, put};
 
 /// A frame over the middle of `screen` with room for `width` × `height` cells; returns the room.
 pub fn popup(
@@ -42,8 +42,8 @@ pub fn editor(area: Rect, buf: &mut Buffer, editor: &Editor, look: &Look) -> Opt
     let room = usize::from(area.width - 1);
     // What is before the cursor loses its beginning where it is too long.
     let mut start = before.as_str();
-    while CELLS.width(start) > room {
-        let (head, _) = CELLS.prefix(start, 1);
+    while look.cells().width(start) > room {
+        let (head, _) = look.cells().prefix(start, 1);
         let cut = head
             .len()
             .max(start.chars().next().map_or(1, char::len_utf8));
@@ -108,7 +108,8 @@ pub fn prompt(screen: Rect, buf: &mut Buffer, prompt: &Prompt, look: &Look) {
         .collect();
     let label = rows.iter().map(|r| look.width(r.0)).max().unwrap_or(0);
     let width = rows.iter().map(|r| look.width(r.1)).max().unwrap_or(0);
-    let width = (label + 2)
+    let width = label
+        .saturating_add(2)
         .saturating_add(width)
         .saturating_add(1)
         .min(screen.width);
@@ -127,7 +128,7 @@ pub fn prompt(screen: Rect, buf: &mut Buffer, prompt: &Prompt, look: &Look) {
         } else {
             (look.theme.accent, look.theme.dim)
         };
-        let text = look.fit(name, label + 2, Align::Left);
+        let text = look.fit(name, label.saturating_add(2), Align::Left);
         let used = put(buf, area, (area.x, y), &text, area.width, a, look);
         let left = area.width - used;
         let text = look.fit(about, left, Align::Left);
@@ -185,11 +186,11 @@ pub fn form(area: Rect, buf: &mut Buffer, fields: &[Field], focus: usize, look: 
             Field::Choice { words, chosen, .. } => {
                 // The chosen word is seen also where not all fit: the words before it go.
                 let fits = |from: usize| {
-                    let cells: u16 = words[from..=*chosen]
+                    let cells: usize = words[from..=*chosen]
                         .iter()
-                        .map(|w| look.width(w) + 3)
+                        .map(|w| usize::from(look.width(w)) + 3)
                         .sum();
-                    cells <= rest.width
+                    cells <= usize::from(rest.width)
                 };
                 let chosen = *chosen;
                 if chosen >= words.len() {

@@ -156,6 +156,14 @@ impl HeatTable<'_> {
                 let style = self.style(cell, row, column, cursor, look);
                 let text = look.fit(&cell.text, *width, Align::Right);
                 put(buf, area, (x, y), &text, *width, style, look);
+                if cell.changed {
+                    // In the gap before the cell; over a blank of it where there is none.
+                    let at = if x > area.x { x - 1 } else { x };
+                    if at < x || text.starts_with(' ') {
+                        let mark = look.glyphs.changed;
+                        put(buf, area, (at, y), mark, 1, look.theme.changed, look);
+                    }
+                }
             }
             x += width + 1;
         }

@@ -7,7 +7,7 @@ use crate::text::NumberFormat;
 use crate::tui::colour::{CellKind, Map, Scale};
 use crate::tui::draw::{Look, put};
 
-/// Draws the legend in one line: `-4 ▇▇▇ 0 ▇▇▇ 4`. Returns the cells used.
+/// Draws the legend in one line: `-4 ▇▇▇ 0 ▇▇▇ 4`, with the word `log` where the scale is. Returns the cells used.
 pub fn render(
     area: Rect,
     buf: &mut Buffer,
@@ -19,8 +19,16 @@ pub fn render(
     if area.is_empty() {
         return 0;
     }
-    let min = digits.format(scale.min);
-    let max = digits.format(scale.max);
+    // A logarithmic sequential scale ends where its decades end, not at the least value.
+    let min = if scale.log && scale.map == Map::Sequential {
+        format!("<{}", NumberFormat::Scientific(1).format(scale.least()))
+    } else {
+        digits.format(scale.min)
+    };
+    let mut max = digits.format(scale.max);
+    if scale.log {
+        max.push_str(" log");
+    }
     let middle = match scale.map {
         Map::Diverging => "0",
         Map::Sequential => "",

@@ -4,7 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use crate::tui::draw::{CELLS, Look, put};
+use crate::tui::draw::{Look, put};
 
 /// A part of a text.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,7 +60,7 @@ impl Wrapped {
             ends.push(text.len());
         }
         let mut lines = Vec::new();
-        for line in CELLS.wrap(&text, usize::from(width)) {
+        for line in look.cells().wrap(&text, usize::from(width)) {
             // A line is a part of the text: its address says which.
             let start = line.as_ptr() as usize - text.as_ptr() as usize;
             let end = start + line.len();

@@ -107,7 +107,7 @@ fn the_cursor_cell_is_reversed_and_the_lit_row_underlined() {
 
 #[test]
 fn block_heatmaps() {
-    for set in [GlyphSet::Unicode, GlyphSet::Ascii] {
+    for set in GlyphSet::ALL {
         let look = look(set, Lang::En);
         let buf = drawn((24, 6), |area, buf| {
             blocks::Blocks {
@@ -125,6 +125,7 @@ fn block_heatmaps() {
                 scale: Scale::diverging(-1.0, 1.0),
                 cursor: Some((300, 400)),
                 window: Some((0..100, 0..200)),
+                numbered: set == GlyphSet::Unicode,
             }
             .render(area, buf, &look);
         });
@@ -135,11 +136,15 @@ fn block_heatmaps() {
 #[test]
 fn legends() {
     let look = look(GlyphSet::Unicode, Lang::En);
-    let buf = drawn((40, 3), |area, buf| {
+    let buf = drawn((40, 5), |area, buf| {
         let row = |y| Rect::new(0, y, area.width, 1);
         let digits = NumberFormat::default();
         legend::render(row(0), buf, &Scale::diverging(-2.1, 2.0), digits, &look);
         legend::render(row(1), buf, &Scale::sequential(0.0, 1.0), digits, &look);
+        let log = Scale::sequential(0.0, 1.0).with_log(true);
+        legend::render(row(3), buf, &log, digits, &look);
+        let log = Scale::diverging(-2.1, 2.0).with_log(true);
+        legend::render(row(4), buf, &log, digits, &look);
         legend::render(
             Rect::new(0, 2, 10, 1),
             buf,
@@ -225,7 +230,7 @@ fn charts() {
         values: (0..40).map(|i| f(f64::from(i) / 6.0)).collect(),
     };
     let series = [wave("sin", f64::sin), wave("cos", f64::cos)];
-    for set in [GlyphSet::Unicode, GlyphSet::Ascii] {
+    for set in GlyphSet::ALL {
         let look = look(set, Lang::En);
         let buf = drawn((44, 9), |area, buf| {
             chart::Chart {
@@ -294,7 +299,10 @@ fn a_popup_keeps_its_border_over_wide_glyphs() {
 
 #[test]
 fn forms_and_prompts() {
-    for (set, lang) in [(GlyphSet::Unicode, Lang::Zh), (GlyphSet::Ascii, Lang::En)] {
+    for (set, lang) in GlyphSet::ALL
+        .into_iter()
+        .zip([Lang::Zh, Lang::Zh, Lang::En])
+    {
         let look = look(set, lang);
         let buf = drawn((50, 12), |area, buf| {
             let path = Editor::new("water_class-step23.md");
@@ -321,7 +329,10 @@ fn forms_and_prompts() {
 #[test]
 fn help_and_status_lines() {
     let keymap = Keymap::builtin();
-    for (set, lang) in [(GlyphSet::Unicode, Lang::Zh), (GlyphSet::Ascii, Lang::En)] {
+    for (set, lang) in GlyphSet::ALL
+        .into_iter()
+        .zip([Lang::Zh, Lang::Zh, Lang::En])
+    {
         let look = look(set, lang);
         let buf = drawn((78, 12), |area, buf| {
             status::ends(area, buf, "water_class · training", "23/95 · 5.10", &look);

@@ -102,6 +102,7 @@ fn draw_all(area: Rect, buf: &mut Buffer, c: &Content, look: &Look) {
         scale,
         cursor: Some(c.at),
         window: Some((0..c.at.0, 0..c.at.1)),
+        numbered: c.offset.is_multiple_of(2),
     }
     .render(area, buf, look);
     legend::render(area, buf, &scale, NumberFormat::default(), look);
