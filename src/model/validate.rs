@@ -292,6 +292,14 @@ fn positions(found: &mut Vec<ConfigProblem>, config: &ModelConfig) {
                 Msg::new("config.base").arg("value", base),
             ));
         }
+        // Layers tell it better, where there are any.
+        Positions::Rotary { dim: Some(dim), .. }
+            if (dim % 2 != 0 || dim == 0 || dim > MOST_WIDTH)
+                && found.iter().all(|p| p.field != "model.positions.dim") =>
+        {
+            let msg = Msg::new("config.rotary").arg("dim", dim);
+            found.push(problem("model.positions.dim", msg.arg("d_k", dim)));
+        }
         Positions::Rotary { dim: None, .. } => {
             // One table of angles serves a stack, so its layers must agree on the width.
             let resolved = resolve(config);

@@ -439,3 +439,7 @@ fn numbers<T: Real>(dtype: safetensors::Dtype, data: &[u8]) -> Option<Vec<T>> {
         _ => return None,
     })
 }
+
+#[cfg(test)]
+#[path = "weights_tests.rs"]
+mod tests;

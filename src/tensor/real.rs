@@ -59,7 +59,8 @@ pub trait Real:
     fn from_f64(x: f64) -> Self;
     /// Exact widening.
     fn to_f64(self) -> f64;
-    /// The bits, widened.
+    /// The bits, widened. Those of a NaN are always the same: neither Rust nor IEEE 754 says which sign and payload an
+    /// operation gives it.
     fn bits(self) -> u64;
     /// `self·a + b` rounded once.
     fn fma(self, a: Self, b: Self) -> Self;
@@ -108,7 +109,8 @@ macro_rules! real {
             }
             #[inline]
             fn bits(self) -> u64 {
-                u64::from(self.to_bits())
+                let x = if self.is_nan() { <$t>::NAN } else { self };
+                u64::from(x.to_bits())
             }
             #[inline]
             fn fma(self, a: Self, b: Self) -> Self {

@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use smallvec::SmallVec;
 
 use super::Trace;
-use super::eval::{broadcast_strides, fill_value, split};
+use super::eval::{broadcast_strides, descending, fill_value, split};
 use crate::kernels;
 use crate::program::{Affine, Binary, Constant, Leaf, NodeId, Op, Pick, Program, Reduction, Unary};
 use crate::tensor::{MAX_RANK, Real, Shape, Value};
@@ -355,7 +355,7 @@ impl<'t, T: Real> Replay<'t, T> {
                 // The position that exactly `rank` others stand before.
                 let before = |i: usize| {
                     (0..l.len)
-                        .filter(|&j| of(j) > of(i) || (of(j) == of(i) && j < i))
+                        .filter(|&j| descending(of(j), of(i)).then(j.cmp(&i)).is_lt())
                         .count()
                 };
                 (0..l.len).find(|&i| before(i) == *rank).unwrap_or(*rank) as u64

@@ -349,13 +349,16 @@ fn argmax<T: Real>(row: &[T]) -> i64 {
     best as i64
 }
 
+/// The order of `ArgSort`: descending, with NaN as the largest. It is total, which sorting relies on; equal values
+/// keep their places.
+pub(super) fn descending<T: Real>(a: T, b: T) -> std::cmp::Ordering {
+    let by_nan = b.is_nan().cmp(&a.is_nan());
+    b.partial_cmp(&a).unwrap_or(by_nan)
+}
+
 fn argsort<T: Real>(row: &[T]) -> Vec<i64> {
     let mut order: Vec<i64> = (0..row.len() as i64).collect();
-    order.sort_by(|&a, &b| {
-        row[b as usize]
-            .partial_cmp(&row[a as usize])
-            .unwrap_or(std::cmp::Ordering::Equal)
-    });
+    order.sort_by(|&a, &b| descending(row[a as usize], row[b as usize]));
     order
 }
 
@@ -462,5 +465,35 @@ impl Move for Gather<'_> {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sorting_puts_nan_first_and_keeps_equals_in_place() {
+        assert_eq!(
+            argsort(&[1.0, f64::NAN, 3.0, 1.0, f64::NAN]),
+            [1, 4, 2, 0, 3]
+        );
+        // Enough of them for a sort that looks for orders that are none.
+        let row: Vec<f64> = (0..500u32)
+            .map(|i| {
+                if i % 3 == 0 {
+                    f64::NAN
+                } else {
+                    f64::from(i * 7919 % 101)
+                }
+            })
+            .collect();
+        let order = argsort(&row);
+        assert!(order[..167].iter().all(|&i| row[i as usize].is_nan()));
+        assert!(
+            order[167..]
+                .windows(2)
+                .all(|w| row[w[0] as usize] >= row[w[1] as usize])
+        );
     }
 }
