@@ -43,6 +43,7 @@ pub enum Command {
     #[cfg(feature = "tui")]
     Snapshot(super::snapshot::Args),
     /// Prints a configuration file with every setting.
+    #[cfg(feature = "tui")]
     ConfigTemplate(super::config_template::Args),
     /// Generates tokens.
     Generate(generate::Args),

@@ -14,6 +14,7 @@ mod check_gradients;
 mod common;
 pub mod compare;
 pub mod completions;
+#[cfg(feature = "tui")]
 pub mod config_template;
 pub mod export;
 pub mod generate;
@@ -100,6 +101,7 @@ fn run(cli: &Cli, lang: Lang) -> Result<(), Failure> {
         Some(Command::Check(args)) => check::run(args, &cli.global, lang),
         #[cfg(feature = "tui")]
         Some(Command::Snapshot(args)) => snapshot::run(args, &cli.global, lang),
+        #[cfg(feature = "tui")]
         Some(Command::ConfigTemplate(_)) => config_template::run(lang),
         Some(Command::Generate(args)) => generate::run(args, &cli.global, lang),
         Some(Command::Completions(args)) => completions::run(args, lang),

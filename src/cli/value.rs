@@ -125,6 +125,7 @@ pub struct Size {
 }
 
 /// Largest screen a snapshot is made of: 1000 × 1000 cells are 1 million.
+#[cfg(feature = "tui")]
 const MAX_SIDE: u16 = 1000;
 
 /// A number of decimals.
@@ -175,6 +176,7 @@ pub(super) fn derivations(text: &str) -> Result<Derivations, Told> {
     }
 }
 
+#[cfg(feature = "tui")]
 /// `120x36`.
 pub(super) fn size(text: &str) -> Result<Size, Told> {
     let side = |t: &str| t.trim().parse::<u16>().ok().filter(|&n| n <= MAX_SIDE);
