@@ -8,7 +8,6 @@
 //! {walkthrough, explain} → trace             text: used by all, uses nothing
 //! ```
 
-#[cfg(feature = "tui")]
 pub mod app;
 pub mod cli;
 pub mod debug;

@@ -4,18 +4,34 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::action::Action;
+use super::answer::Answer;
 use super::args::ExportArgs;
 use super::command::Names;
 use super::debugger::{Debugger, Page};
 use super::effect::{Effect, Report};
 use super::input::Input;
-use super::messages::Level;
+use super::messages::{Level, Message};
 use super::ui::{Settings, Ui};
 use crate::export::document::{self, document};
 use crate::export::select::Selection;
 use crate::export::{Format, Options, Writer};
 use crate::session::Session;
 use crate::text::{Msg, NumberFormat};
+
+/// What became of one command, for a script.
+#[derive(Clone, Debug, Default)]
+pub struct Told {
+    /// What it said.
+    pub messages: Vec<Message>,
+    /// What it found.
+    pub answers: Vec<Answer>,
+    /// What is to be done outside.
+    pub effects: Vec<Effect>,
+    /// Whether one is elsewhere now.
+    pub moved: bool,
+    /// The derivation of the cell one is at, where one moved.
+    pub line: Option<String>,
+}
 
 /// The whole state.
 pub struct App {
@@ -91,6 +107,23 @@ impl App {
             }
         }
         self.settle();
+    }
+
+    /// Does an action and says what became of it, as a script wants it: nothing is left open over the screen.
+    pub fn tell(&mut self, action: Action) -> Told {
+        let before = self.debugger.spot();
+        let said = self.ui.messages.said();
+        let mut told = Told::default();
+        self.act(action, &mut told.effects);
+        told.messages = self.ui.messages.since(said);
+        told.answers = std::mem::take(&mut self.ui.answers);
+        told.moved = self.debugger.spot() != before;
+        if told.moved {
+            let number = self.ui.settings.digits;
+            told.line = self.debugger.line(number, usize::MAX).map(|l| l.text());
+        }
+        self.ui.overlays.clear();
+        told
     }
 
     /// Takes in what became of an effect.

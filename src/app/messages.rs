@@ -33,6 +33,7 @@ pub struct Message {
 pub struct Messages {
     entries: VecDeque<Message>,
     fresh: bool,
+    said: u64,
 }
 
 /// Most messages that are kept.
@@ -42,6 +43,7 @@ impl Messages {
     /// Adds a message and shows it.
     pub fn push(&mut self, level: Level, text: Msg) {
         self.fresh = true;
+        self.said += 1;
         if let Some(last) = self.entries.back_mut()
             && last.level == level
             && last.text == text
@@ -62,6 +64,28 @@ impl Messages {
     /// The message to show in the footer, until the next key.
     pub fn current(&self) -> Option<&Message> {
         self.entries.back().filter(|_| self.fresh)
+    }
+
+    /// How many there were in all, repeats and old ones included.
+    pub fn said(&self) -> u64 {
+        self.said
+    }
+
+    /// Those that came after there were `said`, a repeated one once.
+    pub fn since(&self, said: u64) -> Vec<Message> {
+        let new = usize::try_from(self.said - said).unwrap_or(usize::MAX);
+        // A repeat adds no entry: going back by what entries stand for finds where the new ones begin.
+        let mut left = new;
+        let mut out = Vec::new();
+        for message in self.entries.iter().rev() {
+            if left == 0 {
+                break;
+            }
+            left = left.saturating_sub(message.times as usize);
+            out.push(message.clone());
+        }
+        out.reverse();
+        out
     }
 
     /// A key was pressed: the footer is free again.
@@ -86,6 +110,12 @@ mod tests {
             m.push(Level::Info, Msg::new("a"));
         }
         assert_eq!(m.current().unwrap().times, 3);
+        let said = m.said();
+        assert!(m.since(said).is_empty());
+        m.push(Level::Info, Msg::new("a"));
+        m.push(Level::Info, Msg::new("c"));
+        let new: Vec<_> = m.since(said).iter().map(|m| m.text.key).collect();
+        assert_eq!(new, ["a", "c"]);
         m.seen();
         assert_eq!(m.current(), None);
         for n in 0..600 {

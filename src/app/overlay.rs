@@ -7,6 +7,7 @@ use super::edit::Editor;
 use super::effect::Effect;
 use super::key::Key;
 use super::keymap::Context;
+use super::messages::Level;
 use crate::text::{Lang, Msg, tr};
 
 /// What a line is typed for.
@@ -213,8 +214,10 @@ impl ExportForm {
 pub struct Item {
     /// What it shows. Untrusted text.
     pub label: String,
-    /// What Enter does.
-    pub action: Action,
+    /// How much it matters.
+    pub level: Level,
+    /// What Enter does, if anything.
+    pub action: Option<Action>,
     /// What Delete does.
     pub delete: Option<Action>,
 }
@@ -267,7 +270,7 @@ pub enum Overlay {
 
 /// What an overlay makes of an action.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Answer {
+pub enum Taken {
     /// It is done with it and stays.
     Stay,
     /// It goes.
@@ -284,7 +287,7 @@ pub enum Answer {
     Pass,
 }
 
-fn scrolled(scroll: &mut usize, action: &Action) -> Answer {
+fn scrolled(scroll: &mut usize, action: &Action) -> Taken {
     *scroll = match action {
         Action::Up => scroll.saturating_sub(1),
         Action::Down => scroll.saturating_add(1),
@@ -293,10 +296,10 @@ fn scrolled(scroll: &mut usize, action: &Action) -> Answer {
         Action::Top => 0,
         // Drawing clamps to the last page and reports back.
         Action::Bottom => usize::MAX,
-        Action::Accept => return Answer::Close,
-        _ => return Answer::Stay,
+        Action::Accept => return Taken::Close,
+        _ => return Taken::Stay,
     };
-    Answer::Stay
+    Taken::Stay
 }
 
 fn chosen(selected: &mut usize, n: usize, action: &Action) {
@@ -363,10 +366,10 @@ impl Overlay {
         lang: Lang,
         history: &mut History,
         names: &dyn Names,
-    ) -> Answer {
+    ) -> Taken {
         match action {
-            Action::Cancel => return Answer::Close,
-            Action::Redraw | Action::Suspend | Action::Quit => return Answer::Pass,
+            Action::Cancel => return Taken::Close,
+            Action::Redraw | Action::Suspend | Action::Quit => return Taken::Pass,
             _ => {}
         }
         match self {
@@ -376,38 +379,38 @@ impl Overlay {
             Overlay::Prompt(p) => match action {
                 Action::Up => {
                     p.page(true, history, names);
-                    Answer::Stay
+                    Taken::Stay
                 }
                 Action::Down => {
                     p.page(false, history, names);
-                    Answer::Stay
+                    Taken::Stay
                 }
                 Action::FocusNext | Action::PageDown => {
                     p.cycle(true, names);
-                    Answer::Stay
+                    Taken::Stay
                 }
                 Action::FocusPrev | Action::PageUp => {
                     p.cycle(false, names);
-                    Answer::Stay
+                    Taken::Stay
                 }
                 Action::Accept => accept_prompt(p.kind, p.editor.text(), history),
-                _ => Answer::Stay,
+                _ => Taken::Stay,
             },
             Overlay::Palette(p) => {
                 let found = p.found(lang);
                 if *action == Action::Accept {
                     return match found.get(p.selected) {
                         Some(spec) if spec.optional => match Action::parse(spec.name) {
-                            Ok(action) => Answer::Run(action),
-                            Err(error) => Answer::Wrong(error),
+                            Ok(action) => Taken::Run(action),
+                            Err(error) => Taken::Wrong(error),
                         },
                         // An argument is missing: go on in the command line.
-                        Some(spec) => Answer::Effect(Effect::Prompt(format!("{} ", spec.name))),
-                        None => Answer::Stay,
+                        Some(spec) => Taken::Effect(Effect::Prompt(format!("{} ", spec.name))),
+                        None => Taken::Stay,
                     };
                 }
                 chosen(&mut p.selected, found.len(), action);
-                Answer::Stay
+                Taken::Stay
             }
             Overlay::Export(form) => {
                 match action {
@@ -415,57 +418,60 @@ impl Overlay {
                     Action::FocusPrev | Action::Up => form.field = (form.field + 2) % 3,
                     Action::Right | Action::PageDown if form.field == 0 => form.choose(true),
                     Action::Left | Action::PageUp if form.field == 0 => form.choose(false),
-                    Action::Accept => return Answer::Run(Action::Export(form.args())),
+                    Action::Accept => return Taken::Run(Action::Export(form.args())),
                     _ => {}
                 }
-                Answer::Stay
+                Taken::Stay
             }
             Overlay::List {
                 items, selected, ..
             } => match action {
                 Action::Accept => match items.get(*selected) {
-                    Some(item) => Answer::Run(item.action.clone()),
-                    None => Answer::Close,
+                    Some(Item {
+                        action: Some(action),
+                        ..
+                    }) => Taken::Run(action.clone()),
+                    _ => Taken::Close,
                 },
                 Action::Delete(_) => {
                     let Some(delete) = items.get(*selected).and_then(|i| i.delete.clone()) else {
-                        return Answer::Stay;
+                        return Taken::Stay;
                     };
                     items.remove(*selected);
                     *selected = (*selected).min(items.len().saturating_sub(1));
-                    Answer::Also(delete)
+                    Taken::Also(delete)
                 }
                 _ => {
                     chosen(selected, items.len(), action);
-                    Answer::Stay
+                    Taken::Stay
                 }
             },
             Overlay::Confirm { effect, .. } => match action {
-                Action::Accept => Answer::Effect((**effect).clone()),
-                _ => Answer::Stay,
+                Action::Accept => Taken::Effect((**effect).clone()),
+                _ => Taken::Stay,
             },
         }
     }
 }
 
-fn accept_prompt(kind: PromptKind, text: &str, history: &mut History) -> Answer {
+fn accept_prompt(kind: PromptKind, text: &str, history: &mut History) -> Taken {
     let text = text.trim();
     history.push(text);
     if text.is_empty() {
-        return Answer::Close;
+        return Taken::Close;
     }
     match kind {
         PromptKind::Command => match Action::parse(text) {
-            Ok(action) => Answer::Run(action),
-            Err(error) => Answer::Wrong(error),
+            Ok(action) => Taken::Run(action),
+            Err(error) => Taken::Wrong(error),
         },
-        PromptKind::Search => Answer::Run(Action::Search(Text(text.to_owned()))),
-        PromptKind::SearchBack => Answer::Run(Action::SearchBack(Text(text.to_owned()))),
+        PromptKind::Search => Taken::Run(Action::Search(Text(text.to_owned()))),
+        PromptKind::SearchBack => Taken::Run(Action::SearchBack(Text(text.to_owned()))),
         PromptKind::Goto => match StepTarget::parse(text) {
-            Ok(target) => Answer::Run(Action::Step(target)),
+            Ok(target) => Taken::Run(Action::Step(target)),
             Err(_) => match Place::parse(text) {
-                Ok(place) => Answer::Run(Action::Go(place)),
-                Err(error) => Answer::Wrong(error),
+                Ok(place) => Taken::Run(Action::Go(place)),
+                Err(error) => Taken::Wrong(error),
             },
         },
     }

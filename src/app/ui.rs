@@ -2,6 +2,7 @@
 //! pressed so far. [`Ui::update`] takes what concerns it and hands the rest on.
 
 use super::action::Action;
+use super::answer::Answer;
 use super::args::{Arg, ExportArgs, Setting, Text, View};
 use super::command::{History, Names};
 use super::config::{ColorMode, Config, GlyphSet, ScaleMode, THEMES};
@@ -10,7 +11,7 @@ use super::input::Input;
 use super::key::Key;
 use super::keymap::{Context, Keymap, Lookup};
 use super::messages::{Level, Messages};
-use super::overlay::{Answer, ExportForm, Overlay, Palette, Prompt, PromptKind};
+use super::overlay::{ExportForm, Overlay, Palette, Prompt, PromptKind, Taken};
 use super::play::Play;
 use crate::text::{Lang, Msg, NumberFormat};
 
@@ -139,6 +140,8 @@ pub struct Ui {
     pub step_label: String,
     /// File name without extension that the export form proposes. The session keeps it up to date.
     pub export_stem: String,
+    /// What the last command found; a script takes it from here.
+    pub answers: Vec<Answer>,
     /// Commands run so far, in order, as a script that can be replayed.
     pub record: Vec<String>,
 }
@@ -158,6 +161,16 @@ impl Ui {
         self.overlays
             .last()
             .map_or_else(|| self.focus.context(), Overlay::context)
+    }
+
+    /// Shows what a command found; none found is a message.
+    pub fn answer(&mut self, answer: Answer) {
+        if answer.rows.is_empty() {
+            self.say(Level::Info, answer.title.clone());
+        } else {
+            self.overlays.push(answer.overlay(self.settings.lang));
+        }
+        self.answers.push(answer);
     }
 
     /// Tells something.
@@ -228,34 +241,34 @@ impl Ui {
                 _ => &mut self.commands,
             };
             match top.act(&action, self.settings.lang, history, names) {
-                Answer::Stay => return None,
-                Answer::Close => {
+                Taken::Stay => return None,
+                Taken::Close => {
                     self.overlays.pop();
                     self.commands.rewind();
                     self.searches.rewind();
                     return None;
                 }
-                Answer::Run(action) => {
+                Taken::Run(action) => {
                     self.overlays.pop();
                     return self.base(action, names, effects);
                 }
-                Answer::Also(action) => return self.base(action, names, effects),
-                Answer::Effect(Effect::Prompt(text)) => {
+                Taken::Also(action) => return self.base(action, names, effects),
+                Taken::Effect(Effect::Prompt(text)) => {
                     self.overlays.pop();
                     self.prompt(PromptKind::Command, &text, names);
                     return None;
                 }
-                Answer::Effect(effect) => {
+                Taken::Effect(effect) => {
                     self.overlays.pop();
                     effects.push(effect);
                     return None;
                 }
-                Answer::Wrong(error) => {
+                Taken::Wrong(error) => {
                     self.overlays.pop();
                     self.say(Level::Error, error);
                     return None;
                 }
-                Answer::Pass => {}
+                Taken::Pass => {}
             }
         }
         self.base(action, names, effects)
@@ -273,6 +286,7 @@ impl Ui {
         names: &dyn Names,
         effects: &mut Vec<Effect>,
     ) -> Option<Action> {
+        self.answers.clear();
         if !matches!(
             action,
             Action::Command | Action::Palette | Action::Help | Action::Cancel | Action::Accept

@@ -150,7 +150,8 @@ fn the_export_form_proposes_and_follows() {
 fn lists_choose_and_delete() {
     let item = |n: u32| Item {
         label: n.to_string(),
-        action: Action::parse(&format!("step {n}")).unwrap(),
+        level: Level::Info,
+        action: Some(Action::parse(&format!("step {n}")).unwrap()),
         delete: Some(Action::parse(&format!("delete {n}")).unwrap()),
     };
     let mut run = new();

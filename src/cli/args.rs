@@ -4,7 +4,9 @@ use std::ffi::{OsStr, OsString};
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use super::{check, completions, export, generate, help, localise, man, open, steps, train, value};
+use super::{
+    check, completions, export, generate, help, localise, man, open, play, steps, train, value,
+};
 use crate::tensor::Precision;
 use crate::text::{Lang, Msg, NumberFormat, escape};
 
@@ -37,6 +39,8 @@ pub enum Command {
     Export(export::Args),
     /// Updates the weights.
     Train(Box<train::Args>),
+    /// Runs the debugger's commands without its screen.
+    Play(play::Args),
     /// Checks a scenario.
     Check(check::Args),
     /// Prints what the screen shows.

@@ -21,6 +21,7 @@ pub mod generate;
 pub mod help;
 pub mod man;
 pub mod open;
+pub mod play;
 #[cfg(feature = "tui")]
 pub mod snapshot;
 pub mod steps;
@@ -98,6 +99,7 @@ fn run(cli: &Cli, lang: Lang) -> Result<(), Failure> {
         Some(Command::Steps(args)) => steps::run(args, &cli.global, lang),
         Some(Command::Export(args)) => export::run(args, &cli.global, lang),
         Some(Command::Train(args)) => train::run(args, &cli.global, lang),
+        Some(Command::Play(args)) => play::run(args, &cli.global, lang),
         Some(Command::Check(args)) => check::run(args, &cli.global, lang),
         #[cfg(feature = "tui")]
         Some(Command::Snapshot(args)) => snapshot::run(args, &cli.global, lang),

@@ -128,6 +128,7 @@ fn theme_name(setting: Setting) -> Result<String, Msg> {
 /// A scenario that cannot be opened, standard output that is no terminal.
 #[cfg(feature = "tui")]
 pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
+    let commands = args.play.as_deref().map(super::play::script).transpose()?;
     let session = Arc::new(common::open(&args.scenario(), global, None, lang)?);
     let run = args
         .run
@@ -146,19 +147,9 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     if let Some(Selection::One(path)) = &args.step {
         app.act(Action::Step(StepTarget::Number(path.clone())), &mut effects);
     }
-    if let Some(file) = &args.play {
-        let unreadable = |e| {
-            Msg::new("scenario.unreadable")
-                .arg("file", escape(&file.display().to_string()))
-                .arg("why", e)
-        };
-        let commands = std::fs::read_to_string(file).map_err(unreadable)?;
-        for line in commands
-            .lines()
-            .map(str::trim)
-            .filter(|l| !l.is_empty() && !l.starts_with('#'))
-        {
-            app.act(Action::parse(line)?, &mut effects);
+    if let Some(commands) = commands {
+        for action in commands {
+            app.act(action, &mut effects);
         }
     }
     tui::run::run(app)?;

@@ -30,6 +30,7 @@ fn all_commands() -> Vec<(&'static str, clap::Command)> {
         ("export", of::<export::Args>()),
         ("check", of::<check::Args>()),
         ("generate", of::<generate::Args>()),
+        ("play", of::<play::Args>()),
         ("train", of::<train::Args>()),
         ("compare", of::<compare::Args>()),
         ("snapshot", of::<snapshot::Args>()),

@@ -64,7 +64,7 @@ fn one(ui: &Ui, overlay: &Overlay, area: Rect, buf: &mut Buffer, look: &Look) {
                 let style = if first + i == *selected {
                     look.theme.cursor
                 } else {
-                    look.theme.text
+                    status::level(item.level, look).1
                 };
                 put(
                     buf,

@@ -4,6 +4,7 @@ mod facts;
 mod follow;
 mod model;
 mod nav;
+mod powers;
 mod search;
 mod update;
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{Debugger, Level, Spot};
 use crate::app::args::{Place, StepTarget};
 use crate::tensor::Slice;
+use crate::trace::derive::Cell;
 use crate::walkthrough::{Role, Step, View, Words, expand, title_of};
 
 impl Debugger {
@@ -179,43 +180,84 @@ impl Debugger {
         }
     }
 
-    /// To a tensor by symbol, path, section or part of a title, and a cell of it.
+    /// To a tensor by symbol, path, section or part of a title, and a cell of it. `run:name` asks for that run's. The
+    /// index after a path is that of the whole tensor (a batch of 1 may be left out), after a symbol that of what the
+    /// symbol stands for.
     pub fn to_place(&mut self, place: &Place) -> bool {
+        let asked = place
+            .name
+            .split_once(':')
+            .and_then(|(run, name)| Some((self.session.run_named(run)?, name)));
+        let (only, name) = match asked {
+            Some((run, name)) => (Some(run), name),
+            None => (None, place.name.as_str()),
+        };
+        let here = self.spot();
+        if let Some(run) = only
+            && !self.steps.list().iter().any(|s| s.run == run)
+        {
+            self.choose_run(Some(run));
+        }
+        if self.to_name(only, name, &place.index) {
+            self.jumps.leave(here);
+            return true;
+        }
+        self.restore(&here);
+        false
+    }
+
+    fn to_name(&mut self, only: Option<usize>, name: &str, index: &[usize]) -> bool {
         let list = self.steps.list();
         // The nearest step at or before here wins: symbols such as Q1 come again in every layer.
         let order = (0..=self.at.min(list.len().saturating_sub(1)))
             .rev()
-            .chain(self.at + 1..list.len());
-        let program = |v: &View| &self.session.runs[v.run].program;
-        let named =
-            |v: &View| v.symbol == place.name || *program(v).node(v.node).path == *place.name;
+            .chain(self.at + 1..list.len())
+            .filter(|i| {
+                list.get(*i)
+                    .is_some_and(|s| only.is_none_or(|r| s.run == r))
+            });
+        let symbol = |v: &View| v.symbol == name;
         let hit = order
             .clone()
-            .find_map(|i| list[i].views.iter().position(named).map(|v| (i, v)));
+            .find_map(|i| list[i].views.iter().position(symbol).map(|v| (i, v)));
         if let Some((step, view)) = hit {
-            self.leave();
             self.arrive_at(step);
-            self.select(view, &place.index);
+            self.select(view, index);
             return true;
         }
-        let lower = place.name.to_lowercase();
+        let run = only.or(self.step().map(|s| s.run)).unwrap_or(0);
+        let Some(program) = self.session.runs.get(run).map(|r| Arc::clone(&r.program)) else {
+            return false;
+        };
+        if let Some(node) = program.find(name) {
+            let shape = &program.node(node).shape;
+            let mut whole = vec![0; shape.rank()];
+            let skipped =
+                usize::from(index.len() < shape.rank() && shape.dims().first() == Some(&1));
+            for (slot, (i, len)) in whole[skipped..]
+                .iter_mut()
+                .zip(index.iter().zip(&shape.dims()[skipped..]))
+            {
+                *slot = (*i).min(len.saturating_sub(1));
+            }
+            let flat = if shape.is_empty() {
+                0
+            } else {
+                shape.flat(&whole)
+            };
+            self.show_cell(run, Cell { node, flat });
+            return true;
+        }
+        let lower = name.to_lowercase();
         let titled = |s: &Step| {
-            s.section == place.name
+            s.section == name
                 || [crate::text::Lang::En, crate::text::Lang::Zh]
                     .iter()
                     .any(|l| s.title.render(*l).to_lowercase().contains(&lower))
         };
-        if let Some(step) = order.clone().find(|i| titled(&list[*i])) {
-            self.leave();
-            self.arrive_at(step);
-            return true;
-        }
-        let run = self.step().map_or(0, |s| s.run);
-        match self.session.runs[run].program.find(&place.name) {
-            Some(node) => {
-                self.leave();
-                self.open_aside(run, node, Slice::all());
-                self.select(0, &place.index);
+        match order.clone().find(|i| titled(&list[*i])) {
+            Some(step) => {
+                self.arrive_at(step);
                 true
             }
             None => false,

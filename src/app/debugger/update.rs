@@ -219,7 +219,7 @@ impl Debugger {
                     });
                 }
             }
-            _ => say("tui.said.not_here"),
+            other => self.power(other, ui, effects),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
+use ratatui::style::Style;
 
 use crate::app::action::Action;
 use crate::app::config::GlyphSet;
@@ -93,14 +94,19 @@ pub fn hints(
     }
 }
 
-/// Draws a message.
-pub fn message(area: Rect, buf: &mut Buffer, message: &Message, look: &Look) {
-    let (mark, style) = match message.level {
+/// Mark and style of a level.
+pub fn level(level: Level, look: &Look) -> (&'static str, Style) {
+    match level {
         Level::Info => ("", look.theme.text),
         Level::Done => (look.glyphs.passed, look.theme.good),
         Level::Warning => (look.glyphs.failed, look.theme.warn),
         Level::Error => (look.glyphs.failed, look.theme.bad),
-    };
+    }
+}
+
+/// Draws a message.
+pub fn message(area: Rect, buf: &mut Buffer, message: &Message, look: &Look) {
+    let (mark, style) = level(message.level, look);
     let mut text = message.text.render(look.lang);
     if !mark.is_empty() {
         text = format!("{mark} {text}");

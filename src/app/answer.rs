@@ -1,0 +1,100 @@
+//! What a command found: a list that one can go on from. The screen shows it as a list to choose from; a script
+//! gets the same lines.
+
+use super::action::Action;
+use super::messages::Level;
+use super::overlay::{Item, Overlay};
+use crate::text::{Lang, Msg};
+
+/// One line of an answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// How much it matters.
+    pub level: Level,
+    /// What it says. Untrusted parts are escaped where it is drawn or printed.
+    pub text: Msg,
+    /// What choosing it does, such as going to the place it speaks of.
+    pub action: Option<Action>,
+    /// What Delete does to it.
+    pub delete: Option<Action>,
+}
+
+impl Row {
+    /// A line that only informs.
+    pub fn new(text: Msg) -> Self {
+        Self {
+            level: Level::Info,
+            text,
+            action: None,
+            delete: None,
+        }
+    }
+
+    /// A line of words that are the same in every language: symbols, paths, figures.
+    pub fn plain(text: impl Into<String>) -> Self {
+        Self::new(Msg::new("tui.answer.plain").arg("text", text.into()))
+    }
+
+    /// With another level.
+    #[must_use]
+    pub fn level(self, level: Level) -> Self {
+        Self { level, ..self }
+    }
+
+    /// With what choosing it does.
+    #[must_use]
+    pub fn action(self, action: Action) -> Self {
+        Self {
+            action: Some(action),
+            ..self
+        }
+    }
+
+    /// With what Delete does to it.
+    #[must_use]
+    pub fn delete(self, action: Action) -> Self {
+        Self {
+            delete: Some(action),
+            ..self
+        }
+    }
+}
+
+/// What a command found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// What was asked.
+    pub title: Msg,
+    /// What was found; none says so in the title.
+    pub rows: Vec<Row>,
+}
+
+impl Answer {
+    /// An answer without lines yet.
+    pub fn new(title: Msg) -> Self {
+        Self {
+            title,
+            rows: Vec::new(),
+        }
+    }
+
+    /// With one more line.
+    pub fn push(&mut self, row: Row) {
+        self.rows.push(row);
+    }
+
+    /// As a list over the screen.
+    pub fn overlay(&self, lang: Lang) -> Overlay {
+        let item = |row: &Row| Item {
+            label: row.text.render(lang),
+            level: row.level,
+            action: row.action.clone(),
+            delete: row.delete.clone(),
+        };
+        Overlay::List {
+            title: self.title.clone(),
+            items: self.rows.iter().map(item).collect(),
+            selected: 0,
+        }
+    }
+}

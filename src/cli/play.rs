@@ -1,0 +1,210 @@
+//! `play`: the debugger's commands without its screen, for scripts. What they say and find goes to standard output.
+
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::args::Global;
+use super::{Failure, common, value};
+use crate::app::action::Action;
+use crate::app::app::App;
+use crate::app::args::StepTarget;
+use crate::app::command;
+use crate::app::effect::Effect;
+use crate::app::messages::{Level, Message};
+use crate::app::ui::Settings;
+use crate::export::{file, select::Selection};
+use crate::text::{Lang, Msg, escape};
+
+/// Arguments.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Args {
+    /// A path, `-`, or an embedded name.
+    #[arg(value_name = "SCENARIO")]
+    pub scenario: PathBuf,
+    /// Commands, one a line; `-` for standard input.
+    #[arg(value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// One command; run after those of the file.
+    #[arg(short = 'e', long = "execute", value_name = "COMMAND")]
+    pub execute: Vec<String>,
+    /// The run to begin in.
+    #[arg(long, value_name = "NAME")]
+    pub run: Option<String>,
+    /// The step to begin at.
+    #[arg(long, value_name = "N", value_parser = value::step)]
+    pub step: Option<Selection>,
+    /// One JSON object a command.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Commands of a file, `-` for standard input.
+///
+/// # Errors
+/// A file that cannot be read, or a line that is no command: which, and why.
+pub(super) fn script(path: &Path) -> Result<Vec<Action>, Failure> {
+    let name = escape(&path.display().to_string()).into_owned();
+    let unreadable = |e: io::Error| {
+        Msg::new("scenario.unreadable")
+            .arg("file", &name)
+            .arg("why", e)
+    };
+    let text = if path == Path::new("-") {
+        let mut text = String::new();
+        io::stdin()
+            .lock()
+            .read_to_string(&mut text)
+            .map_err(unreadable)?;
+        text
+    } else {
+        std::fs::read_to_string(path).map_err(unreadable)?
+    };
+    Ok(command::script(&text)
+        .map_err(|(line, why)| (Msg::new("cli.play.bad_line"), line, why))
+        .map_err(|(msg, line, why)| msg.arg("file", &name).arg("line", line).arg("why", why))?)
+}
+
+/// Runs the commands; stops at the first that cannot be done.
+///
+/// # Errors
+/// A scenario that cannot be opened, a line that is no command, a command that cannot be done.
+pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
+    let mut commands = args.file.as_deref().map_or(Ok(Vec::new()), script)?;
+    for line in &args.execute {
+        commands.push(Action::parse(line.trim().trim_start_matches(':'))?);
+    }
+    let session = Arc::new(common::open(&args.scenario, global, None, lang)?);
+    let run = args
+        .run
+        .as_deref()
+        .map(|name| common::run(&session, name))
+        .transpose()?;
+    let settings = Settings {
+        lang,
+        digits: global.number().unwrap_or_default(),
+        ..Settings::default()
+    };
+    let mut app = App::new(session, run, settings);
+    if let Some(Selection::One(path)) = &args.step {
+        app.act(
+            Action::Step(StepTarget::Number(path.clone())),
+            &mut Vec::new(),
+        );
+    }
+    play(&mut app, commands, args.json, &mut io::stdout().lock())
+}
+
+/// Runs `commands` on `app` and prints what became of each.
+fn play(
+    app: &mut App,
+    commands: Vec<Action>,
+    json: bool,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    for action in commands {
+        let command = action.line();
+        let told = app.tell(action);
+        let mut messages = told.messages;
+        let mut texts = Vec::new();
+        let mut left = false;
+        for effect in told.effects {
+            match effect {
+                Effect::Quit => left = true,
+                Effect::Copy { text, .. } => texts.push(text),
+                Effect::Write {
+                    path,
+                    bytes,
+                    overwrite,
+                } => messages.push(write(&path, &bytes, overwrite)),
+                _ => {}
+            }
+        }
+        let lang = app.ui.settings.lang;
+        let failed = messages
+            .iter()
+            .find(|m| m.level == Level::Error)
+            .map(|m| m.text.clone());
+        if json {
+            let rows = |a: &crate::app::answer::Answer| -> Vec<_> {
+                a.rows
+                    .iter()
+                    .map(|r| {
+                        json!({
+                            "level": level(r.level),
+                            "text": r.text.render(lang),
+                            "command": r.action.as_ref().map(Action::line),
+                        })
+                    })
+                    .collect()
+            };
+            let object = json!({
+                "command": command,
+                "step": app.debugger.step().map(crate::walkthrough::Step::label),
+                "cell": told.line,
+                "messages": messages.iter().map(|m| json!({"level": level(m.level), "text": m.text.render(lang)})).collect::<Vec<_>>(),
+                "answers": told.answers.iter().map(|a| json!({"title": a.title.render(lang), "rows": rows(a)})).collect::<Vec<_>>(),
+                "text": texts,
+            });
+            writeln!(out, "{object}")?;
+        } else {
+            writeln!(out, "> {}", escape(&command))?;
+            for message in &messages {
+                writeln!(out, "{}", escape(&message.text.render(lang)))?;
+            }
+            for answer in &told.answers {
+                writeln!(out, "{}", escape(&answer.title.render(lang)))?;
+                for row in &answer.rows {
+                    writeln!(out, "  {}", escape(&row.text.render(lang)))?;
+                }
+            }
+            for text in &texts {
+                writeln!(out, "{text}")?;
+            }
+            if told.moved {
+                if let Some(place) = app.debugger.place(lang) {
+                    writeln!(out, "{}", escape(&place))?;
+                }
+                if let Some(line) = &told.line {
+                    writeln!(out, "  {}", escape(line))?;
+                }
+            }
+        }
+        out.flush()?;
+        if failed.is_some() {
+            return Err(Failure::Check);
+        }
+        if left {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn write(path: &Path, bytes: &[u8], overwrite: bool) -> Message {
+    let (level, text) = match file::write_file(path, overwrite, |out| out.write_all(bytes)) {
+        Ok(()) => (
+            Level::Done,
+            Msg::new("tui.said.written")
+                .arg("path", escape(&path.to_string_lossy()))
+                .arg("bytes", bytes.len()),
+        ),
+        Err(error) => (Level::Error, error.msg),
+    };
+    Message {
+        level,
+        text,
+        times: 1,
+    }
+}
+
+fn level(level: Level) -> &'static str {
+    match level {
+        Level::Info => "info",
+        Level::Done => "done",
+        Level::Warning => "warning",
+        Level::Error => "error",
+    }
+}
