@@ -46,6 +46,14 @@ fn follows_the_size_of_the_terminal() {
     });
     pty.resize(120, 36);
     pty.wait_for(list);
+    // Straight back: no frame has the small size, but the terminal lost what stood outside of it.
+    pty.resize(10, 3);
+    pty.resize(120, 36);
+    pty.send(":step 23\r");
+    pty.wait("the whole screen again", |s| {
+        let text = s.contents();
+        text.contains(list) && text.contains("23/95") && text.contains("F10")
+    });
     pty.send("q");
     assert!(pty.finish().success());
 }

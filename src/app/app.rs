@@ -143,6 +143,7 @@ impl App {
             NumberFormat::Shortest | NumberFormat::Bits => 4,
         };
         self.debugger.round = self.ui.settings.rounding.then_some(digits);
+        self.debugger.lang = self.ui.settings.lang;
         let label = self
             .debugger
             .step()

@@ -6,6 +6,7 @@ use super::config::GlyphSet;
 use super::effect::{Effect, Report};
 use super::input::Input;
 use super::key::KeySeq;
+use super::messages::Level;
 use super::overlay::{Item, Overlay};
 use super::ui::{Focus, Settings, Ui};
 use crate::text::{Lang, Msg, NumberFormat};

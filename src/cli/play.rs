@@ -63,7 +63,7 @@ pub(super) fn script(path: &Path) -> Result<Vec<Action>, Failure> {
         std::fs::read_to_string(path).map_err(unreadable)?
     };
     Ok(command::script(&text)
-        .map_err(|(line, why)| (Msg::new("cli.play.bad_line"), line, why))
+        .map_err(|(line, why)| (Msg::new("play.bad_line"), line, why))
         .map_err(|(msg, line, why)| msg.arg("file", &name).arg("line", line).arg("why", why))?)
 }
 

@@ -60,6 +60,23 @@ impl Look {
             .into_owned()
     }
 
+    /// The end of `text`, as this look may show it, in at most `max` cells.
+    pub fn cut_start(&self, text: &str, max: u16) -> String {
+        let text = self.text(text);
+        if self.cells().width(&text) <= usize::from(max) {
+            return text.into_owned();
+        }
+        let room = usize::from(max).saturating_sub(self.cells().width(self.glyphs.ellipsis));
+        let mut start = text.len();
+        for (at, _) in text.grapheme_indices(true).rev() {
+            if self.cells().width(&text[at..]) > room {
+                break;
+            }
+            start = at;
+        }
+        self.cut(&format!("{}{}", self.glyphs.ellipsis, &text[start..]), max)
+    }
+
     /// `text` in exactly `width` cells.
     pub fn fit(&self, text: &str, width: u16, align: Align) -> String {
         let cut = self.cut(text, width);
@@ -214,6 +231,20 @@ mod tests {
         assert_eq!(drawn(GlyphSet::Unicode), (4, sent(1, 2).to_vec()));
         assert_eq!(drawn(GlyphSet::CjkSafe), (5, sent(2, 3).to_vec()));
         assert_eq!(drawn(GlyphSet::Ascii), (4, sent(1, 2).to_vec()));
+    }
+
+    #[test]
+    fn the_end_of_a_text_is_kept() {
+        let theme = Theme::new("dark", crate::tui::theme::Depth::None);
+        let look = Look::new(
+            theme,
+            Glyphs::of(crate::app::config::GlyphSet::Unicode),
+            Lang::En,
+        );
+        assert_eq!(look.cut_start("encoder.0.out", 13), "encoder.0.out");
+        assert_eq!(look.cut_start("encoder.0.out", 6), "….out");
+        assert_eq!(look.cut_start("水水水", 4), "…水");
+        assert_eq!(look.cut_start("水", 0), "");
     }
 
     #[test]

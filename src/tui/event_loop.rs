@@ -118,7 +118,11 @@ fn drive(
                 Event::Input(input) => {
                     let resized = matches!(input, Input::Resize(..));
                     let mut step = program.input(input);
-                    step.changed |= resized;
+                    if resized {
+                        // A screen made smaller and larger again before a frame has the old size and lost its text.
+                        screen.forget()?;
+                        step.changed = true;
+                    }
                     step
                 }
                 Event::Suspend => Step {

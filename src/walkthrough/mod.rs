@@ -5,6 +5,7 @@
 
 mod backward;
 mod expand;
+mod names;
 mod plan;
 mod update;
 
@@ -18,6 +19,7 @@ use crate::trace::derive::Cell;
 
 pub use backward::{Start, backward_plan};
 pub use expand::expand;
+pub use names::{phase_name, short_title};
 pub use plan::{Detail, plan, title_of};
 pub use update::update_plan;
 

@@ -1,7 +1,7 @@
 //! Facts of a tensor: range, mean, norm, zeros; and what is worth saying of a softmax, a norm, a ReLU, an attention.
 
 use super::{Debugger, Plane};
-use crate::program::{NodeId, ScopeKind, Unary};
+use crate::program::{Cost, NodeId, ScopeKind, Unary, cost};
 use crate::tensor::Axis;
 use crate::text::{Msg, NumberFormat};
 use crate::trace::AnyValue;
@@ -80,7 +80,32 @@ impl Stats {
 /// Tensors beyond this are described by the plane or the window that is shown, so that work does not grow with them.
 pub const MOST_SCANNED: usize = 1 << 16;
 
+/// What a whole run costs.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Totals {
+    /// Arithmetic and memory.
+    pub cost: Cost,
+    /// Measured time, in nanoseconds.
+    pub nanos: u64,
+}
+
 impl Debugger {
+    /// What run `run` costs; summed up once.
+    pub fn totals(&self, run: usize) -> Totals {
+        if let Some(totals) = self.totals.borrow().get(&run) {
+            return *totals;
+        }
+        let program = &self.session.runs[run].program;
+        let mut totals = Totals::default();
+        let trace = self.session.trace(run).ok();
+        for (id, _) in program.nodes() {
+            totals.cost += cost(program, id, self.session.precision);
+            totals.nanos += trace.map_or(0, |t| t.nanos(id));
+        }
+        self.totals.borrow_mut().insert(run, totals);
+        totals
+    }
+
     /// Statistics of a whole tensor; `None` where it is too large to be scanned.
     pub fn stats(&self, run: usize, node: NodeId) -> Option<Stats> {
         let shape = self.session.runs[run].program.node(node).shape;

@@ -13,9 +13,20 @@ use crate::walkthrough::View;
 impl Debugger {
     /// The written derivation of the cursor cell.
     pub fn line(&self, number: NumberFormat, most_terms: usize) -> Option<Line> {
+        let (run, _) = self.cell()?;
+        self.line_in(&*self.trace(run)?, number, most_terms)
+    }
+
+    /// The derivation of the cursor cell from the exact numbers, where what is shown was rounded as one goes.
+    pub fn exact_line(&self, number: NumberFormat, most_terms: usize) -> Option<Line> {
+        self.round?;
+        let (run, _) = self.cell()?;
+        self.line_in(self.session.trace(run).ok()?, number, most_terms)
+    }
+
+    fn line_in(&self, trace: &AnyTrace, number: NumberFormat, most_terms: usize) -> Option<Line> {
         let (run, cell) = self.cell()?;
-        let trace = self.trace(run)?;
-        let explainer = Explainer::new(&trace);
+        let explainer = Explainer::new(trace).speaking(self.lang);
         let name = self.view()?.cell_name(&self.index);
         let names = |c: Cell| self.session.cell_name(&self.steps, run, c, self.at);
         Some(explainer.line(&name, cell, &Style { number, most_terms }, &names))

@@ -15,11 +15,12 @@ use std::sync::Arc;
 use super::jumps::{Bookmarks, Jumps};
 use crate::program::NodeId;
 use crate::session::{Session, Steps};
+use crate::text::Lang;
 use crate::trace::AnyTrace;
 use crate::trace::derive::Cell;
 use crate::walkthrough::{Step, View};
 
-pub use facts::{Facts, Stats};
+pub use facts::{Facts, Stats, Totals};
 pub use model::{Plane, StageModel, TableModel, TreeRow};
 pub use update::{MOST_TERMS, Page};
 
@@ -63,6 +64,8 @@ pub struct Debugger {
     index: Vec<usize>,
     /// Which number of the derivation Enter goes into; `None`: the one that weighs most.
     term: Option<usize>,
+    /// Language of derivations.
+    pub lang: Lang,
     /// Round to so many decimals as one goes.
     pub round: Option<u8>,
     /// Phases folded in the list.
@@ -73,6 +76,7 @@ pub struct Debugger {
     pub bookmarks: Bookmarks<Spot>,
     stats: RefCell<HashMap<(usize, NodeId, bool), Stats>>,
     rounded: RefCell<HashMap<(usize, u8), Arc<AnyTrace>>>,
+    totals: RefCell<HashMap<usize, Totals>>,
 }
 
 impl Debugger {
@@ -89,12 +93,14 @@ impl Debugger {
             view: 0,
             index: Vec::new(),
             term: None,
+            lang: Lang::En,
             round: None,
             folded: BTreeSet::new(),
             jumps: Jumps::default(),
             bookmarks: Bookmarks::default(),
             stats: RefCell::default(),
             rounded: RefCell::default(),
+            totals: RefCell::default(),
         };
         d.arrive();
         d

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::Debugger;
 use crate::explain::Explainer;
-use crate::program::{Leaf, NodeId, Op, Program};
+use crate::program::{Binary, Leaf, NodeId, Op, Program};
 use crate::tensor::{Axis, Shape};
 use crate::trace::derive::Cell;
 use crate::walkthrough::{Role, View};
@@ -83,6 +83,20 @@ impl Plane {
         Self::new(shape, &plane, &base, shape.dims())
     }
 
+    /// Rows as columns.
+    #[must_use]
+    pub fn transposed(self) -> Self {
+        Self {
+            rows: self.cols,
+            cols: self.rows,
+            row_stride: self.col_stride,
+            col_stride: self.row_stride,
+            row_axis: self.col_axis,
+            col_axis: self.row_axis,
+            ..self
+        }
+    }
+
     /// Position in the whole tensor of a cell.
     pub fn flat(&self, row: usize, col: usize) -> usize {
         self.start + row * self.row_stride + col * self.col_stride
@@ -91,10 +105,16 @@ impl Plane {
     /// Row and column of a position in the whole tensor.
     pub fn find(&self, flat: usize) -> Option<(usize, usize)> {
         let rest = flat.checked_sub(self.start)?;
-        let row = rest.checked_div(self.row_stride).unwrap_or(0);
-        let col = (rest - row * self.row_stride)
-            .checked_div(self.col_stride)
-            .unwrap_or(0);
+        let split = |rest: usize, stride: usize| {
+            (rest.checked_div(stride).unwrap_or(0), rest % stride.max(1))
+        };
+        let (row, col) = if self.row_stride >= self.col_stride {
+            let (row, rest) = split(rest, self.row_stride);
+            (row, split(rest, self.col_stride).0)
+        } else {
+            let (col, rest) = split(rest, self.col_stride);
+            (split(rest, self.row_stride).0, col)
+        };
         (row < self.rows && col < self.cols && self.flat(row, col) == flat).then_some((row, col))
     }
 
@@ -137,6 +157,8 @@ pub struct TableModel {
     pub masked: bool,
     /// Whether it is a result of the step.
     pub result: bool,
+    /// What stands before it: `·` before the second factor of a product; empty for nothing.
+    pub sign: &'static str,
 }
 
 /// What the stage shows.
@@ -226,11 +248,7 @@ impl Debugger {
         let Some(step) = self.step() else {
             return StageModel::default();
         };
-        let mut tables: Vec<TableModel> = Vec::new();
-        let read: Vec<Cell> = self
-            .cell()
-            .and_then(|(run, cell)| Some(Explainer::new(&*self.trace(run)?).reads(cell)))
-            .unwrap_or_default();
+        let reads = self.reads();
         let own: Vec<TableModel> = step
             .views
             .iter()
@@ -251,39 +269,104 @@ impl Debugger {
                 table
             })
             .collect();
+        let mut tables: Vec<TableModel> = Vec::new();
         if let Some(view) = self.view() {
-            for c in &read {
+            for Read { cell: c, by } in reads.far.iter().chain(&reads.near) {
                 let shown = own.iter().chain(&tables).any(|t| {
                     t.run == view.run && t.node == c.node && t.plane.find(c.flat).is_some()
                 });
-                if shown {
+                if shown || self.is_zero_shift(view.run, *c) {
                     continue;
                 }
-                let program = &self.session.runs[view.run].program;
-                let slice = view.slice.clone();
-                let symbol = self
-                    .session
-                    .cell_name(&self.steps, view.run, *c, self.at)
-                    .and_then(|n| n.split('[').next().map(str::to_owned))
-                    .unwrap_or_else(|| {
-                        self.session
-                            .tensor_name(&self.steps, view.run, c.node, &slice, self.at)
-                    });
-                let plane = Plane::around(&program.node(c.node).shape, c.flat);
-                tables.push(self.table(view.run, c.node, symbol, plane));
+                tables.push(self.operand(view, *c, *by));
             }
         }
+        let operands = tables.len();
         tables.extend(own);
-        if let Some(run) = self.view().map(|v| v.run) {
-            for table in tables.iter_mut().filter(|t| t.run == run) {
-                table.lit = read
-                    .iter()
-                    .filter(|c| c.node == table.node)
-                    .filter_map(|c| table.plane.find(c.flat))
-                    .collect();
-            }
+        let Some(run) = self.view().map(|v| v.run) else {
+            return StageModel { tables };
+        };
+        for (i, table) in tables.iter_mut().enumerate().filter(|(_, t)| t.run == run) {
+            // A tensor of the step itself shows what is read at once; those before it also what is read through it.
+            let far: &[Read] = if i < operands { &reads.far } else { &[] };
+            table.lit = reads
+                .near
+                .iter()
+                .chain(far)
+                .filter(|r| r.cell.node == table.node)
+                .filter_map(|r| table.plane.find(r.cell.flat))
+                .collect();
         }
         StageModel { tables }
+    }
+
+    /// Cells that the cursor cell reads, and those read through a number on the way (the unscaled score) that the
+    /// step shows too.
+    fn reads(&self) -> Reads {
+        let Some((run, cell)) = self.cell() else {
+            return Reads::default();
+        };
+        let Some(trace) = self.trace(run) else {
+            return Reads::default();
+        };
+        let explainer = Explainer::new(&trace);
+        let by = |node: NodeId| move |cell: Cell| Read { cell, by: node };
+        let near: Vec<Read> = explainer
+            .reads(cell)
+            .into_iter()
+            .map(by(cell.node))
+            .collect();
+        let on_the_way = |node: NodeId| {
+            self.step().is_some_and(|s| {
+                let mut views = s.views.iter();
+                views.any(|v| v.run == run && v.node == node && v.role == Role::Auxiliary)
+            })
+        };
+        let mut through: Vec<Cell> = Vec::new();
+        for read in &near {
+            let new = !through.iter().any(|c| c.node == read.cell.node);
+            if new && read.cell.node != cell.node && on_the_way(read.cell.node) {
+                through.push(read.cell);
+            }
+        }
+        let mut far = Vec::new();
+        for c in through {
+            far.extend(explainer.reads(c).into_iter().map(by(c.node)));
+        }
+        Reads { near, far }
+    }
+
+    /// Whether a cell is the shift of a softmax that did not need one.
+    fn is_zero_shift(&self, run: usize, c: Cell) -> bool {
+        let path = &self.session.runs[run].program.node(c.node).path;
+        let zero = |t: super::TraceRef<'_>| t.get(c.node).is_some_and(|v| v.get(c.flat) == 0.0);
+        path.ends_with(".shift") && self.trace(run).is_some_and(zero)
+    }
+
+    /// The table of a tensor that the step reads and does not show itself.
+    fn operand(&self, view: &View, c: Cell, by: NodeId) -> TableModel {
+        let program = &self.session.runs[view.run].program;
+        let slice = view.slice.clone();
+        let mut symbol = self
+            .session
+            .cell_name(&self.steps, view.run, c, self.at)
+            .and_then(|n| n.split('[').next().map(str::to_owned))
+            .unwrap_or_else(|| {
+                self.session
+                    .tensor_name(&self.steps, view.run, c.node, &slice, self.at)
+            });
+        let mut plane = Plane::around(&program.node(c.node).shape, c.flat);
+        let (place, transposed) = place_of(program, by, c.node);
+        // Rows meet columns, as in the formula.
+        if transposed && plane.row_axis.is_some() {
+            plane = plane.transposed();
+            symbol.push('ᵀ');
+        }
+        let mut table = self.table(view.run, c.node, symbol, plane);
+        if place == Some(1) {
+            table.sign = sign(&program.node(by).op);
+        }
+        table
     }
 
     fn table(&self, run: usize, node: NodeId, symbol: String, plane: Plane) -> TableModel {
@@ -300,7 +383,53 @@ impl Debugger {
             sequential: is_sequential(program, node),
             masked: path.ends_with("masked_scores") || path.ends_with("mask_bias"),
             result: false,
+            sign: "",
         }
+    }
+}
+
+/// A cell that is read, and the node that reads it.
+struct Read {
+    cell: Cell,
+    by: NodeId,
+}
+
+/// What the cursor cell reads.
+#[derive(Default)]
+struct Reads {
+    /// At once.
+    near: Vec<Read>,
+    /// Through a number on the way.
+    far: Vec<Read>,
+}
+
+/// Which operand of `by` the node is (behind what only moves cells), and whether it is read transposed.
+fn place_of(program: &Program, by: NodeId, node: NodeId) -> (Option<usize>, bool) {
+    let reader = program.node(by);
+    let base = |mut id: NodeId| {
+        while id != node && program.node(id).op.moves_only() && program.node(id).inline {
+            id = program.node(id).inputs[0];
+        }
+        id
+    };
+    let place = reader.inputs.iter().position(|i| base(*i) == node);
+    let transposed = match (&reader.op, place) {
+        (Op::MatMul { transpose_a, .. }, Some(0)) => *transpose_a,
+        (Op::MatMul { transpose_b, .. }, Some(1)) => *transpose_b,
+        _ => false,
+    };
+    (place, transposed)
+}
+
+/// What stands between the two operands.
+fn sign(op: &Op) -> &'static str {
+    match op {
+        Op::MatMul { .. } => "·",
+        Op::Binary(Binary::Add) => "+",
+        Op::Binary(Binary::Sub) => "-",
+        Op::Binary(Binary::Mul) => "⊙",
+        Op::Binary(Binary::Div | Binary::DivOrZero) => "/",
+        _ => "",
     }
 }
 

@@ -208,6 +208,7 @@ pub(super) fn positions(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
         sequential: false,
         masked: false,
         result: true,
+        sign: "",
     };
     let Some(source) = Source::new(d, &table, app.ui.settings.digits) else {
         return;

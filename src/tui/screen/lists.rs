@@ -7,7 +7,7 @@ use crate::app::app::App;
 use crate::app::debugger::{Debugger, Plane};
 use crate::program::{NodeId, cost};
 use crate::tensor::Axis;
-use crate::text::{Align, Msg, tr};
+use crate::text::{Align, Lang, Msg, tr};
 use crate::tui::draw::{Look, follow, put};
 use crate::tui::widgets::bars::{Bar, Bars, top};
 
@@ -122,44 +122,25 @@ pub(super) fn costs(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
         return;
     };
     let precision = d.session.precision;
-    let total: u64 = program
-        .nodes()
-        .map(|(id, _)| trace.nanos(id))
-        .sum::<u64>()
-        .max(1);
-    let header = [
-        tr(look.lang, "tui.cost.path"),
-        tr(look.lang, "tui.cost.op"),
-        tr(look.lang, "tui.cost.in"),
-        tr(look.lang, "tui.cost.out"),
-        "FLOPs",
-        tr(look.lang, "tui.cost.bytes"),
-        tr(look.lang, "tui.cost.time"),
-    ];
-    let fixed: [u16; 6] = [12, 24, 18, 10, 10, 7];
-    let path_width = area
-        .width
-        .saturating_sub(fixed.iter().sum::<u16>() + 6)
-        .max(16);
-    let mut row = |y: u16, cells: [String; 7], style| {
+    let totals = d.totals(view.run);
+    let columns = Column::fitting(area.width);
+    let mut row = |y: u16, text: &dyn Fn(Column) -> String, style| {
         let mut x = area.x;
-        for (i, text) in cells.iter().enumerate() {
-            let width = if i == 0 { path_width } else { fixed[i - 1] };
-            let align = if i >= 4 { Align::Right } else { Align::Left };
+        for (column, width) in &columns {
             let left = area.right().saturating_sub(x);
-            put(
-                buf,
-                area,
-                (x, y),
-                &look.fit(text, width, align),
-                left,
-                style,
-                look,
-            );
+            let text = text(*column);
+            // Of a path the end tells more than the beginning.
+            let text = if *column == Column::Path {
+                look.fit(&look.cut_start(&text, *width), *width, Align::Left)
+            } else {
+                look.fit(&text, *width, column.align())
+            };
+            put(buf, area, (x, y), &text, left, style, look);
             x = x.saturating_add(width + 1);
         }
     };
-    row(area.y, header.map(str::to_owned), look.theme.title);
+    let header = |c: Column| c.title(look.lang);
+    row(area.y, &header, look.theme.title);
     let height = usize::from(area.height.saturating_sub(2));
     let at = view.node.index();
     let first = follow(
@@ -170,40 +151,33 @@ pub(super) fn costs(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
     );
     for (i, (id, node)) in program.nodes().enumerate().skip(first).take(height) {
         let c = cost(program, id, precision);
-        let read: Vec<String> = node
-            .inputs
-            .iter()
-            .map(|i| dims(program.node(*i).shape.dims()))
-            .collect();
-        let share = trace.nanos(id) as f64 / total as f64 * 100.0;
+        let read = || -> String {
+            let shapes = node.inputs.iter();
+            let shapes = shapes.map(|i| dims(program.node(*i).shape.dims()));
+            shapes.collect::<Vec<_>>().join(" ")
+        };
+        let share = trace.nanos(id) as f64 / totals.nanos.max(1) as f64 * 100.0;
         let style = if i == at {
             look.theme.accent
         } else {
             look.theme.text
         };
-        row(
-            area.y + 1 + (i - first) as u16,
-            [
-                node.path.to_string(),
-                node.op.name().to_owned(),
-                read.join(" "),
-                dims(node.shape.dims()),
-                quantity(c.flops),
-                quantity(c.read + c.written),
-                format!("{share:.1}%"),
-            ],
-            style,
-        );
-    }
-    let mut sum = crate::program::Cost::default();
-    for (id, _) in program.nodes() {
-        sum += cost(program, id, precision);
+        let text = |column: Column| match column {
+            Column::Path => node.path.to_string(),
+            Column::Op => node.op.name().to_owned(),
+            Column::In => read(),
+            Column::Out => dims(node.shape.dims()),
+            Column::Flops => quantity(c.flops),
+            Column::Bytes => quantity(c.read + c.written),
+            Column::Time => format!("{share:.1}%"),
+        };
+        row(area.y + 1 + (i - first) as u16, &text, style);
     }
     let text = Msg::new("tui.cost.total")
         .arg("nodes", program.len())
-        .arg("flops", quantity(sum.flops))
-        .arg("bytes", quantity(sum.read + sum.written))
-        .arg("ms", format!("{:.2}", total as f64 / 1e6))
+        .arg("flops", quantity(totals.cost.flops))
+        .arg("bytes", quantity(totals.cost.read + totals.cost.written))
+        .arg("ms", format!("{:.2}", totals.nanos as f64 / 1e6))
         .render(look.lang);
     if area.height > 1 {
         put(
@@ -215,6 +189,86 @@ pub(super) fn costs(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
             look.theme.dim,
             look,
         );
+    }
+}
+
+/// A column of the costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Column {
+    Path,
+    Op,
+    In,
+    Out,
+    Flops,
+    Bytes,
+    Time,
+}
+
+impl Column {
+    const ALL: [Column; 7] = [
+        Column::Path,
+        Column::Op,
+        Column::In,
+        Column::Out,
+        Column::Flops,
+        Column::Bytes,
+        Column::Time,
+    ];
+
+    /// The columns that `width` has room for, in order, with their widths; the path has what is left.
+    fn fitting(width: u16) -> Vec<(Column, u16)> {
+        const PATH: u16 = 20;
+        // The first to go where there is no room.
+        let mut columns = Self::ALL.to_vec();
+        let taken = |columns: &[Column]| -> u16 {
+            columns.iter().map(|c| c.width() + 1).sum::<u16>() + PATH
+        };
+        for dropped in [
+            Column::In,
+            Column::Bytes,
+            Column::Op,
+            Column::Flops,
+            Column::Out,
+        ] {
+            if taken(&columns) <= width + 1 {
+                break;
+            }
+            columns.retain(|c| *c != dropped);
+        }
+        let path = PATH + (width + 1).saturating_sub(taken(&columns));
+        let width = |c: Column| if c == Column::Path { path } else { c.width() };
+        columns.into_iter().map(|c| (c, width(c))).collect()
+    }
+
+    fn width(self) -> u16 {
+        match self {
+            Column::Path => 0,
+            Column::Op => 12,
+            Column::In => 24,
+            Column::Out => 12,
+            Column::Flops | Column::Bytes => 8,
+            Column::Time => 6,
+        }
+    }
+
+    fn align(self) -> Align {
+        match self {
+            Column::Flops | Column::Bytes | Column::Time => Align::Right,
+            _ => Align::Left,
+        }
+    }
+
+    fn title(self, lang: Lang) -> String {
+        let key = match self {
+            Column::Path => "tui.cost.path",
+            Column::Op => "tui.cost.op",
+            Column::In => "tui.cost.in",
+            Column::Out => "tui.cost.out",
+            Column::Flops => return "FLOPs".to_owned(),
+            Column::Bytes => "tui.cost.bytes",
+            Column::Time => "tui.cost.time",
+        };
+        tr(lang, key).to_owned()
     }
 }
 

@@ -20,6 +20,7 @@ use crate::app::args::View;
 use crate::app::debugger::{Debugger, Page, TreeRow};
 use crate::app::ui::Focus;
 use crate::text::{Msg, tr};
+use crate::walkthrough::{phase_name, short_title};
 
 /// Something on the screen that the mouse can hit.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,8 +44,8 @@ pub struct Shown {
 
 /// Smallest screen that shows anything but its own smallness.
 const SMALLEST: (u16, u16) = (24, 6);
-/// Width of the step list.
-const LIST: u16 = 34;
+/// Narrowest and widest that the step list is.
+const LIST: (u16, u16) = (34, 56);
 /// Screens narrower than this have no step list.
 const NARROW: u16 = 96;
 
@@ -82,14 +83,12 @@ pub fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look) -> Shown {
     };
     // On narrow screens the stage has all the room: the title says where one is.
     let main = if app.ui.settings.sidebar && area.width >= NARROW {
-        let side = Rect {
-            width: LIST,
-            ..body
-        };
+        let width = (area.width * 3 / 10).clamp(LIST.0, LIST.1);
+        let side = Rect { width, ..body };
         sidebar(app, side, buf, look, &mut shown);
         Rect {
-            x: body.x + LIST,
-            width: body.width - LIST,
+            x: body.x + width,
+            width: body.width - width,
             ..body
         }
     } else {
@@ -187,17 +186,18 @@ fn sidebar(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Sho
             } else {
                 Branch::Unfolded
             },
-            text: list[*first].phase.clone(),
+            text: phase_name(&list[*first].phase, look.lang),
             right: format!("{}–{}", list[*first].label(), list[*last].label()),
             ..Line::default()
         },
         TreeRow::Step(at) => Line {
             depth: 1,
-            text: format!(
-                "{} {}",
-                list[*at].label(),
-                list[*at].title.render(look.lang)
-            ),
+            text: {
+                let step = &list[*at];
+                let title = step.title.render(look.lang);
+                let title = short_title(&title, &step.phase, look.lang);
+                format!("{} {title}", step.label())
+            },
             marks: Marks {
                 bookmark: d.is_marked(*at),
                 ..Marks::default()

@@ -123,10 +123,19 @@ impl<'a> Source<'a> {
             .min(10);
         let width = u16::try_from(p.cols)
             .unwrap_or(u16::MAX)
-            .saturating_mul(widest + 2)
-            .saturating_add(label + 2);
-        let height = u16::try_from(p.rows).unwrap_or(u16::MAX).saturating_add(2);
-        (width.max(look.width(&self.heading()) + 2), height)
+            .saturating_mul(widest + 1)
+            .saturating_add(label + 1);
+        // Heading and column labels, and the legend below the table with the cursor.
+        let legend = u16::from(self.has_legend());
+        let height = u16::try_from(p.rows)
+            .unwrap_or(u16::MAX)
+            .saturating_add(2 + legend);
+        (width.max(look.width(&self.heading())), height)
+    }
+
+    /// Whether colours are explained below.
+    fn has_legend(&self) -> bool {
+        self.table.cursor.is_some() && self.dtype == DType::Float
     }
 
     /// `Q1 4×2`, with the place on axes that are turned.
@@ -178,8 +187,12 @@ impl<'a> Labelled<'a> {
     }
 }
 
-/// Draws the tables of the step, operands before results; the one with the cursor is always seen.
-pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) {
+/// Columns between tables, with the sign of the formula in their middle.
+const GAP: u16 = 3;
+
+/// Draws the tables of the step, operands before results; the one with the cursor is always seen. Gives the height
+/// that was used.
+pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) -> u16 {
     let d = &app.debugger;
     let model = d.stage();
     let digits = app.ui.settings.digits;
@@ -189,7 +202,7 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: 
         .filter_map(|t| Source::new(d, t, digits))
         .collect();
     if sources.is_empty() || area.is_empty() {
-        return;
+        return 0;
     }
     let labels: Vec<Labelled<'_>> = sources.iter().map(|s| Labelled::new(d, s.table)).collect();
     let wishes: Vec<(u16, u16)> = sources
@@ -222,13 +235,23 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: 
             break;
         }
         let mut x = area.x;
+        let height = band.height.min(left);
         for &i in &band.tables {
+            let sign = if sources[i].table.cursor.is_some() && i > 0 {
+                "="
+            } else {
+                sources[i].table.sign
+            };
+            let middle = y + height.saturating_sub(1) / 2;
+            if x > area.x {
+                put(buf, area, (x - 2, middle), sign, 1, look.theme.accent, look);
+            }
             let width = wishes[i].0.min(area.right().saturating_sub(x));
             let place = Rect {
                 x,
                 y,
                 width,
-                height: band.height.min(left),
+                height,
             };
             let s = if app.ui.settings.scale == ScaleMode::Step {
                 &shared
@@ -246,10 +269,11 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: 
                 look,
                 shown,
             );
-            x = x.saturating_add(width).saturating_add(1);
+            x = x.saturating_add(width).saturating_add(GAP);
         }
-        y += band.height.min(left);
+        y += height;
     }
+    y - area.y
 }
 
 /// Tables side by side.
@@ -262,20 +286,20 @@ fn bands(wishes: &[(u16, u16)], area: Rect) -> Vec<Band> {
     let mut bands: Vec<Band> = Vec::new();
     let mut used = 0u16;
     for (i, (w, h)) in wishes.iter().enumerate() {
-        let h = h.saturating_add(1).min(area.height).min(area.height.max(8));
+        let h = h.saturating_add(1).min(area.height);
         let w = (*w).min(area.width);
         match bands.last_mut() {
             Some(band) if used.saturating_add(w) <= area.width => {
                 band.tables.push(i);
                 band.height = band.height.max(h);
-                used = used.saturating_add(w + 1);
+                used = used.saturating_add(w + GAP);
             }
             _ => {
                 bands.push(Band {
                     tables: vec![i],
                     height: h,
                 });
-                used = w + 1;
+                used = w + GAP;
             }
         }
     }
@@ -316,16 +340,16 @@ fn table(
         ..area
     };
     let large = t.plane.rows * t.plane.cols > LARGE || app.ui.settings.blocks;
-    if t.cursor.is_some() && body.height > 6 && source.dtype == DType::Float {
-        let bottom = Rect {
-            y: body.bottom() - 1,
+    if source.has_legend() && (body.height as usize > t.plane.rows + 1 || large && body.height > 6)
+    {
+        let rows = u16::try_from(t.plane.rows).unwrap_or(u16::MAX);
+        body.height = (body.height - 1).min(rows.saturating_add(1));
+        let below = Rect {
+            y: body.bottom(),
             height: 1,
             ..body
         };
-        if body.height as usize > t.plane.rows + 1 || large {
-            legend::render(bottom, buf, scale, app.ui.settings.digits, look);
-            body.height -= 1;
-        }
+        legend::render(below, buf, scale, app.ui.settings.digits, look);
     }
     // The overview of a large table stands beside the window.
     let view = (large && body.width > 40 && body.height > 4).then(|| {
@@ -483,15 +507,25 @@ pub(super) fn heads(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
             sequential: true,
             masked: false,
             result: true,
+            sign: "",
         })
         .collect();
-    // As square a grid as the screen allows.
-    let columns = (1..=n).find(|c| {
-        let rows = n.div_ceil(*c) as u16;
-        area.width / *c as u16 >= 8 && rows * 4 <= area.height.max(4) && (*c as u16) * 2 >= rows
-            || *c == n
+    // Side by side as far as whole tables fit, else as square a grid of maps as the screen allows.
+    let whole = tables.first().and_then(|t| {
+        let source = Source::new(d, t, app.ui.settings.digits)?;
+        let (width, height) = source.wish(look, &Labelled::new(d, t));
+        let columns = usize::from(area.width / (width + 1)).min(n);
+        let rows = n.div_ceil(columns.max(1)) as u16;
+        (columns > 0 && rows.saturating_mul(height + 1) <= area.height).then_some(columns)
     });
-    let columns = columns.unwrap_or(1) as u16;
+    let square = || {
+        (1..=n).find(|c| {
+            let rows = n.div_ceil(*c) as u16;
+            let fits = area.width / *c as u16 >= 8 && rows * 4 <= area.height.max(4);
+            fits && (*c as u16) * 2 >= rows || *c == n
+        })
+    };
+    let columns = whole.or_else(square).unwrap_or(1).max(1) as u16;
     let rows = (n as u16).div_ceil(columns);
     let (w, h) = (area.width / columns, area.height / rows.max(1));
     for (i, t) in tables.iter().enumerate() {

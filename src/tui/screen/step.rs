@@ -8,6 +8,7 @@ use crate::app::app::App;
 use crate::app::debugger::MOST_TERMS;
 use crate::app::ui::Focus;
 use crate::export::document::step_formula;
+use crate::text::Msg;
 use crate::tui::draw::{Look, put};
 use crate::tui::widgets::paragraph::{Span, Wrapped};
 
@@ -47,6 +48,12 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: 
             spans.push(piece);
         }
     }
+    if let Some(exact) = d.exact_line(digits, MOST_TERMS) {
+        let text = Msg::new("tui.exact_line")
+            .arg("line", exact.text())
+            .render(look.lang);
+        spans.push(Span::new(format!("\n{text}"), theme.dim));
+    }
     let derivation = Wrapped::new(&spans, area.width, look);
     let room = area.height - head_height;
     let derivation_height = (derivation.height() as u16)
@@ -80,10 +87,10 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: 
         height: left - text_height,
         ..area
     };
-    stage::draw(app, tables, buf, look, shown);
-
+    let used = stage::draw(app, tables, buf, look, shown);
+    // The derivation follows its tables; what is left over stays free below.
     let below = Rect {
-        y: tables.bottom(),
+        y: tables.y + used,
         height: derivation_height,
         ..area
     };
