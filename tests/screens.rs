@@ -192,27 +192,60 @@ fn keys_do_what_they_say() {
     assert!(quit.contains(&Effect::Quit), "{quit:?}");
 }
 
+/// A step that each view has something to say about.
+const SAMPLES: [(u32, View); 13] = [
+    (1, View::Step),
+    (23, View::Step),
+    (32, View::Step),
+    (40, View::Step),
+    (56, View::Step),
+    (89, View::Step),
+    (95, View::Step),
+    (23, View::Heads),
+    (56, View::Layers),
+    (94, View::Probs),
+    (12, View::Positions),
+    (42, View::Token),
+    (42, View::Debug),
+];
+
+fn styled(app: &App, (width, height): (u16, u16)) -> String {
+    let area = Rect::new(0, 0, width, height);
+    let mut buf = Buffer::empty(area);
+    draw(app, area, &mut buf, &look(&app.ui.settings, COLOURS));
+    tui_transformer::tui::snapshot::with_styles(&buf)
+}
+
+/// Measured times are not the same twice: no snapshot.
+#[test]
+fn costs_show_shapes_and_arithmetic_as_far_as_there_is_room() {
+    for lang in [Lang::En, Lang::Zh] {
+        let mut app = app(lang, GlyphSet::Unicode);
+        go(&mut app, 42);
+        app.act(Action::View(View::Costs), &mut Vec::new());
+        for size in &SIZES[4..7] {
+            let text = still(&app, *size, COLOURS, Still::Text);
+            for word in ["FLOPs", "matmul", "1×2×4×4", "128", "8472", "%"] {
+                assert!(text.contains(word), "{word} at {size:?}:\n{text}");
+            }
+        }
+    }
+}
+
 #[test]
 fn screens_with_their_styles() {
-    for (step, view) in [
-        (1, View::Step),
-        (23, View::Step),
-        (23, View::Heads),
-        (40, View::Step),
-        (56, View::Layers),
-        (94, View::Probs),
-        (95, View::Step),
+    for (lang, glyphs) in [
+        (Lang::En, GlyphSet::Unicode),
+        (Lang::Zh, GlyphSet::CjkSafe),
+        (Lang::En, GlyphSet::Ascii),
     ] {
-        for (lang, glyphs) in [(Lang::En, GlyphSet::Unicode), (Lang::Zh, GlyphSet::CjkSafe)] {
-            for (width, height) in &SIZES[4..6] {
-                let mut app = app(lang, glyphs);
-                go(&mut app, step);
-                app.act(Action::View(view), &mut Vec::new());
-                let area = Rect::new(0, 0, *width, *height);
-                let mut buf = Buffer::empty(area);
-                draw(&app, area, &mut buf, &look(&app.ui.settings, COLOURS));
-                let name = format!("{step}_{view:?}_{lang:?}_{width}x{height}").to_lowercase();
-                insta::assert_snapshot!(name, tui_transformer::tui::snapshot::with_styles(&buf));
+        let mut app = app(lang, glyphs);
+        for (step, view) in SAMPLES {
+            go(&mut app, step);
+            app.act(Action::View(view), &mut Vec::new());
+            for (width, height) in &SIZES[4..7] {
+                let name = format!("{step}_{view:?}_{lang:?}_{glyphs:?}_{width}x{height}");
+                insta::assert_snapshot!(name.to_lowercase(), styled(&app, (*width, *height)));
             }
         }
     }

@@ -109,6 +109,10 @@ fn sgr(style: Style) -> String {
 
 /// Width and height of a cell in the picture.
 const CELL: (f64, f64) = (9.0, 19.0);
+fn is_braille(c: char) -> bool {
+    ('\u{2800}'..='\u{28ff}').contains(&c)
+}
+
 /// Size of the font; a wide glyph is as wide.
 const FONT: f64 = 15.0;
 
@@ -186,13 +190,15 @@ pub fn svg(buf: &Buffer, dark: bool) -> String {
                     attributes.push_str(attribute);
                 }
             }
-            if wide(&run) {
-                // Renderers that do not know textLength would let narrower glyphs run together: each has its place.
+            let cells = if wide(&run) { 2.0 } else { 1.0 };
+            if wide(&run) || run.text.chars().any(is_braille) {
+                // Renderers that do not know textLength would let narrower glyphs run together, and wider ones (most
+                // fonts borrow their braille) run apart: each has its place.
                 let _ = write!(out, "<text y=\"{}\" {attributes}>", top(y) + h * 0.75);
-                let mut x = left(run.x) + (2.0 * w - FONT) / 2.0;
+                let mut x = left(run.x) + (cells - 1.0) * (2.0 * w - FONT) / 2.0;
                 for glyph in run.text.graphemes(true) {
                     let _ = write!(out, "<tspan x=\"{x}\">{}</tspan>", xml(glyph));
-                    x += 2.0 * w;
+                    x += cells * w;
                 }
                 out.push_str("</text>\n");
                 continue;

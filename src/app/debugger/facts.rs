@@ -80,6 +80,32 @@ impl Stats {
 /// Tensors beyond this are described by the plane or the window that is shown, so that work does not grow with them.
 pub const MOST_SCANNED: usize = 1 << 16;
 
+/// Rows sampled of a tensor for its mean norm.
+const ROWS: usize = 64;
+/// Columns sampled of a row.
+const COLUMNS: usize = 256;
+
+/// Mean Euclidean norm of the rows, of a sample where there are many.
+fn sampled_norm(value: &AnyValue) -> f64 {
+    let shape = *value.shape();
+    let width = shape.dims().last().copied().unwrap_or(1).max(1);
+    let rows = shape.len() / width;
+    let take = |n: usize, most: usize| n.div_ceil(most).max(1);
+    let (row_step, col_step) = (take(rows, ROWS), take(width, COLUMNS));
+    let norms: Vec<f64> = (0..rows)
+        .step_by(row_step)
+        .map(|r| {
+            let squares: f64 = (0..width)
+                .step_by(col_step)
+                .map(|c| value.get(r * width + c).powi(2))
+                .sum();
+            // A sample of a row stands for all of it.
+            (squares * col_step as f64).sqrt()
+        })
+        .collect();
+    norms.iter().sum::<f64>() / norms.len().max(1) as f64
+}
+
 /// What a whole run costs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Totals {
@@ -104,6 +130,18 @@ impl Debugger {
         }
         self.totals.borrow_mut().insert(run, totals);
         totals
+    }
+
+    /// Mean Euclidean norm of a tensor's rows, of a sample where it is large; NaN where it was not computed.
+    pub fn mean_norm(&self, run: usize, node: NodeId) -> f64 {
+        let key = (run, node, self.round.is_some());
+        if let Some(norm) = self.norms.borrow().get(&key) {
+            return *norm;
+        }
+        let value = self.trace(run).and_then(|t| t.get(node));
+        let norm = value.map_or(f64::NAN, |v| sampled_norm(&v));
+        self.norms.borrow_mut().insert(key, norm);
+        norm
     }
 
     /// Statistics of a whole tensor; `None` where it is too large to be scanned.

@@ -75,6 +75,7 @@ pub struct Debugger {
     /// Marked places.
     pub bookmarks: Bookmarks<Spot>,
     stats: RefCell<HashMap<(usize, NodeId, bool), Stats>>,
+    norms: RefCell<HashMap<(usize, NodeId, bool), f64>>,
     rounded: RefCell<HashMap<(usize, u8), Arc<AnyTrace>>>,
     totals: RefCell<HashMap<usize, Totals>>,
 }
@@ -99,6 +100,7 @@ impl Debugger {
             jumps: Jumps::default(),
             bookmarks: Bookmarks::default(),
             stats: RefCell::default(),
+            norms: RefCell::default(),
             rounded: RefCell::default(),
             totals: RefCell::default(),
         };

@@ -373,6 +373,17 @@ impl Debugger {
         let program = &self.session.runs[run].program;
         let path = &program.node(node).path;
         TableModel {
+            sequential: is_sequential(program, node),
+            masked: path.ends_with("masked_scores") || path.ends_with("mask_bias"),
+            ..TableModel::of(run, node, symbol, plane)
+        }
+    }
+}
+
+impl TableModel {
+    /// A plane of a tensor, without a cursor.
+    pub fn of(run: usize, node: NodeId, symbol: String, plane: Plane) -> Self {
+        Self {
             symbol,
             run,
             node,
@@ -380,8 +391,8 @@ impl Debugger {
             view: None,
             cursor: None,
             lit: HashSet::new(),
-            sequential: is_sequential(program, node),
-            masked: path.ends_with("masked_scores") || path.ends_with("mask_bias"),
+            sequential: false,
+            masked: false,
             result: false,
             sign: "",
         }

@@ -3,44 +3,14 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::stage::{Labelled, Source};
+use super::stage::{self, Source};
 use crate::app::app::App;
 use crate::app::debugger::{Debugger, Plane, TableModel};
 use crate::program::NodeId;
-use crate::text::tr;
-use crate::tui::colour::Scale;
+use crate::tensor::Axis;
+use crate::text::{Msg, tr};
 use crate::tui::draw::{Look, put};
 use crate::tui::widgets::chart::{Chart, Series};
-use crate::tui::widgets::heat_table::{HeatTable, Lit};
-
-/// Rows sampled of a tensor for its mean norm.
-const ROWS: usize = 64;
-/// Columns sampled of a row.
-const COLUMNS: usize = 256;
-
-/// Mean Euclidean norm of the rows, of a sample where there are many.
-fn mean_norm(d: &Debugger, run: usize, node: NodeId) -> f64 {
-    let Some(value) = d.trace(run).and_then(|t| t.get(node)) else {
-        return f64::NAN;
-    };
-    let shape = *value.shape();
-    let width = shape.dims().last().copied().unwrap_or(1).max(1);
-    let rows = shape.len() / width;
-    let take = |n: usize, most: usize| n.div_ceil(most).max(1);
-    let (row_step, col_step) = (take(rows, ROWS), take(width, COLUMNS));
-    let norms: Vec<f64> = (0..rows)
-        .step_by(row_step)
-        .map(|r| {
-            let squares: f64 = (0..width)
-                .step_by(col_step)
-                .map(|c| value.get(r * width + c).powi(2))
-                .sum();
-            // A sample of a row stands for all of it.
-            (squares * col_step as f64).sqrt()
-        })
-        .collect();
-    norms.iter().sum::<f64>() / norms.len().max(1) as f64
-}
 
 /// Norms along the residual stream, and a list of what each point is.
 pub(super) fn layers(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
@@ -91,12 +61,14 @@ pub(super) fn layers(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
     let pick = |what: &str| {
         let values = stream.iter().map(|id| {
             if program.node(*id).path.contains(what) {
-                mean_norm(d, view.run, *id)
+                d.mean_norm(view.run, *id)
             } else {
                 f64::NAN
             }
         });
-        values.collect::<Vec<f64>>()
+        let mut values = values.collect::<Vec<f64>>();
+        bridge(&mut values);
+        values
     };
     let series = [
         Series {
@@ -121,6 +93,28 @@ pub(super) fn layers(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
     let area = Rect {
         y: area.y + 1,
         height: area.height.saturating_sub(1),
+        ..area
+    };
+    // The same head in every layer has the lower part, where there is room for it.
+    let maps = heads_across(d, view.run, &program.node(view.node).path, look);
+    let lower = if maps.len() > 1 && area.height >= 24 {
+        area.height * 2 / 5
+    } else {
+        0
+    };
+    stage::maps(
+        app,
+        &maps,
+        Rect {
+            y: area.bottom() - lower,
+            height: lower,
+            ..area
+        },
+        buf,
+        look,
+    );
+    let area = Rect {
+        height: area.height - lower,
         ..area
     };
     let listed = (names.len() as u16).min(area.height / 2);
@@ -151,7 +145,7 @@ pub(super) fn layers(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
             .ui
             .settings
             .digits
-            .format(mean_norm(d, view.run, stream[i]));
+            .format(d.mean_norm(view.run, stream[i]));
         let style = if Some(i) == cursor {
             look.theme.accent
         } else {
@@ -169,6 +163,78 @@ pub(super) fn layers(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
             look,
         );
     }
+}
+
+/// Fills gaps between numbers by straight lines: a point of one kind stands between two of the other.
+fn bridge(values: &mut [f64]) {
+    let mut last: Option<usize> = None;
+    for i in 0..values.len() {
+        if !values[i].is_finite() {
+            continue;
+        }
+        if let Some(from) = last {
+            let (a, b) = (values[from], values[i]);
+            for at in from + 1..i {
+                let share = (at - from) as f64 / (i - from) as f64;
+                values[at] = a * (1.0 - share) + b * share;
+            }
+        }
+        last = Some(i);
+    }
+}
+
+/// The attention weights of the cursor's head in every layer of its stack: `encoder.*.self_attn.weights`.
+fn heads_across(d: &Debugger, run: usize, path: &str, look: &Look) -> Vec<TableModel> {
+    let program = &d.session.runs[run].program;
+    let mut parts = path.split('.').peekable();
+    let mut before = String::new();
+    if parts.peek() == Some(&"gen") {
+        before = parts.by_ref().take(2).map(|p| format!("{p}.")).collect();
+    }
+    let stack = match parts.next() {
+        Some("decoder" | "output" | "loss") => "decoder",
+        _ => "encoder",
+    };
+    let attention = match parts.nth(1) {
+        Some("cross_attn") => "cross_attn",
+        _ => "self_attn",
+    };
+    let find = |stack: &str, layer: usize| {
+        program.find(&format!("{before}{stack}.{layer}.{attention}.weights"))
+    };
+    let other = if stack == "encoder" {
+        "decoder"
+    } else {
+        "encoder"
+    };
+    let stack = if find(stack, 0).is_some() {
+        stack
+    } else {
+        other
+    };
+    let view = d.view().map(|v| v.cells.of);
+    // The head that the cursor is in, else the first.
+    let head = view.and_then(|shape| {
+        let axis = shape.axes().iter().position(|a| *a == Axis::Head)?;
+        let (_, cell) = d.cell()?;
+        Some(shape.unflat(cell.flat)[axis])
+    });
+    let head = head.unwrap_or(0);
+    (0..)
+        .map_while(|layer| Some((layer, find(stack, layer)?)))
+        .map(|(layer, node)| {
+            let shape = program.node(node).shape;
+            let axis = shape.axes().iter().position(|a| *a == Axis::Head);
+            let per = axis.map_or(0, |a| shape.dims()[a + 1..].iter().product::<usize>());
+            let heads = axis.map_or(1, |a| shape.dims()[a]);
+            let symbol = Msg::new("tui.layer_head")
+                .arg("layer", layer + 1)
+                .arg("head", head.min(heads - 1) + 1)
+                .render(look.lang);
+            let plane = Plane::around(&shape, head.min(heads - 1) * per);
+            TableModel::of(run, node, symbol, plane)
+        })
+        .collect()
 }
 
 /// The positional encoding as a heatmap, and its curves.
@@ -197,19 +263,7 @@ pub(super) fn positions(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
         return;
     };
     let shape = program.node(node).shape;
-    let table = TableModel {
-        symbol: "PE".to_owned(),
-        run: view.run,
-        node,
-        plane: Plane::around(&shape, 0),
-        view: None,
-        cursor: None,
-        lit: std::collections::HashSet::new(),
-        sequential: false,
-        masked: false,
-        result: true,
-        sign: "",
-    };
+    let table = TableModel::of(view.run, node, "PE".to_owned(), Plane::around(&shape, 0));
     let Some(source) = Source::new(d, &table, app.ui.settings.digits) else {
         return;
     };
@@ -228,26 +282,12 @@ pub(super) fn positions(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
         ..area
     };
     let half = area.height / 2;
-    let labels = Labelled::new(d, &table);
-    HeatTable {
-        size: (table.plane.rows, table.plane.cols),
-        row_label: &|r| labels.row(r),
-        column_label: &|c| labels.column(c),
-        cell: &|r, c| source.cell(r, c),
-        offset: (0, 0),
-        cursor: None,
-        lit: Lit::default(),
-        scale: Scale::diverging(-1.0, 1.0),
-        widest: 10,
-    }
-    .render(
-        Rect {
-            height: half,
-            ..area
-        },
-        buf,
-        look,
-    );
+    let upper = Rect {
+        height: half,
+        ..area
+    };
+    let scale = source.scale(&source.stats(), app.ui.settings.log_scale);
+    stage::map(app, &table, &scale, upper, buf, look);
     // One curve a column; the first ones turn fastest.
     let series: Vec<Series> = (0..table.plane.cols.min(4))
         .map(|c| Series {

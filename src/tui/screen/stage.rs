@@ -496,20 +496,21 @@ pub(super) fn heads(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
     };
     let per = shape.len() / shape.dims()[..=axis].iter().product::<usize>().max(1);
     let tables: Vec<TableModel> = (0..n)
-        .map(|h| TableModel {
-            symbol: format!("{} {}", crate::text::tr(look.lang, "tui.head"), h + 1),
-            run,
-            node,
-            plane: Plane::around(&shape, h * per),
-            view: None,
-            cursor: None,
-            lit: std::collections::HashSet::new(),
-            sequential: true,
-            masked: false,
-            result: true,
-            sign: "",
+        .map(|h| {
+            let symbol = format!("{} {}", crate::text::tr(look.lang, "tui.head"), h + 1);
+            TableModel::of(run, node, symbol, Plane::around(&shape, h * per))
         })
         .collect();
+    maps(app, &tables, area, buf, look);
+}
+
+/// Probabilities as maps, each as a table where it fits, in a grid.
+pub(super) fn maps(app: &App, tables: &[TableModel], area: Rect, buf: &mut Buffer, look: &Look) {
+    let d = &app.debugger;
+    let n = tables.len();
+    if n == 0 || area.is_empty() {
+        return;
+    }
     // Side by side as far as whole tables fit, else as square a grid of maps as the screen allows.
     let whole = tables.first().and_then(|t| {
         let source = Source::new(d, t, app.ui.settings.digits)?;
@@ -518,20 +519,16 @@ pub(super) fn heads(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
         let rows = n.div_ceil(columns.max(1)) as u16;
         (columns > 0 && rows.saturating_mul(height + 1) <= area.height).then_some(columns)
     });
-    let square = || {
-        (1..=n).find(|c| {
-            let rows = n.div_ceil(*c) as u16;
-            let fits = area.width / *c as u16 >= 8 && rows * 4 <= area.height.max(4);
-            fits && (*c as u16) * 2 >= rows || *c == n
-        })
+    // A character is about twice as high as wide.
+    let side = |c: usize| {
+        let rows = n.div_ceil(c) as u16;
+        (area.width / c as u16 / 2).min((area.height / rows.max(1)).saturating_sub(1))
     };
+    let square = || (1..=n).max_by_key(|c| (side(*c), std::cmp::Reverse(*c)));
     let columns = whole.or_else(square).unwrap_or(1).max(1) as u16;
     let rows = (n as u16).div_ceil(columns);
     let (w, h) = (area.width / columns, area.height / rows.max(1));
     for (i, t) in tables.iter().enumerate() {
-        let Some(source) = Source::new(d, t, app.ui.settings.digits) else {
-            continue;
-        };
         let (col, row) = (i as u16 % columns, i as u16 / columns);
         let place = Rect {
             x: area.x + col * w,
@@ -539,10 +536,11 @@ pub(super) fn heads(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
             width: w.saturating_sub(1),
             height: h,
         };
+        let at = (place.x, place.y);
         put(
             buf,
-            area,
-            (place.x, place.y),
+            place,
+            at,
             &t.symbol,
             place.width,
             look.theme.title,
@@ -553,25 +551,39 @@ pub(super) fn heads(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
             height: place.height.saturating_sub(1),
             ..place
         };
-        let scale = Scale::sequential(0.0, 1.0);
-        let labels = Labelled::new(d, t);
-        let (want, tall) = source.wish(look, &labels);
-        if want <= body.width && tall <= body.height {
-            HeatTable {
-                size: (t.plane.rows, t.plane.cols),
-                row_label: &|r| labels.row(r),
-                column_label: &|c| labels.column(c),
-                cell: &|r, c| source.cell(r, c),
-                offset: (0, 0),
-                cursor: None,
-                lit: Lit::default(),
-                scale,
-                widest: 10,
-            }
-            .render(body, buf, look);
-        } else {
-            overview(&source, &scale, None, body, buf, look);
+        map(app, t, &Scale::sequential(0.0, 1.0), body, buf, look);
+    }
+}
+
+/// One tensor as a table where it fits, else as blocks.
+pub(super) fn map(
+    app: &App,
+    t: &TableModel,
+    scale: &Scale,
+    area: Rect,
+    buf: &mut Buffer,
+    look: &Look,
+) {
+    let Some(source) = Source::new(&app.debugger, t, app.ui.settings.digits) else {
+        return;
+    };
+    let labels = Labelled::new(&app.debugger, t);
+    let (want, tall) = source.wish(look, &labels);
+    if want <= area.width && tall <= area.height.saturating_add(1) {
+        HeatTable {
+            size: (t.plane.rows, t.plane.cols),
+            row_label: &|r| labels.row(r),
+            column_label: &|c| labels.column(c),
+            cell: &|r, c| source.cell(r, c),
+            offset: (0, 0),
+            cursor: None,
+            lit: Lit::default(),
+            scale: *scale,
+            widest: 10,
         }
+        .render(area, buf, look);
+    } else {
+        overview(&source, scale, None, area, buf, look);
     }
 }
 
