@@ -356,7 +356,7 @@ impl Debugger {
                     .tensor_name(&self.steps, view.run, c.node, &slice, self.at)
             });
         let mut plane = Plane::around(&program.node(c.node).shape, c.flat);
-        let (place, transposed) = place_of(program, by, c.node);
+        let (place, transposed, sign) = place_of(program, by, c.node);
         // Rows meet columns, as in the formula.
         if transposed && plane.row_axis.is_some() {
             plane = plane.transposed();
@@ -364,7 +364,7 @@ impl Debugger {
         }
         let mut table = self.table(view.run, c.node, symbol, plane);
         if place == Some(1) {
-            table.sign = sign(&program.node(by).op);
+            table.sign = sign;
         }
         table
     }
@@ -414,9 +414,14 @@ struct Reads {
     far: Vec<Read>,
 }
 
-/// Which operand of `by` the node is (behind what only moves cells), and whether it is read transposed.
-fn place_of(program: &Program, by: NodeId, node: NodeId) -> (Option<usize>, bool) {
-    let reader = program.node(by);
+/// Which operand of `by` the node is (behind what only moves cells), whether it is read transposed, and the sign
+/// between the operands.
+fn place_of(program: &Program, by: NodeId, node: NodeId) -> (Option<usize>, bool, &'static str) {
+    // What only moves cells (the split into heads) stands between a product and its reader.
+    let mut reader = program.node(by);
+    while reader.op.moves_only() && program.node(reader.inputs[0]).inline {
+        reader = program.node(reader.inputs[0]);
+    }
     let base = |mut id: NodeId| {
         while id != node && program.node(id).op.moves_only() && program.node(id).inline {
             id = program.node(id).inputs[0];
@@ -429,7 +434,7 @@ fn place_of(program: &Program, by: NodeId, node: NodeId) -> (Option<usize>, bool
         (Op::MatMul { transpose_b, .. }, Some(1)) => *transpose_b,
         _ => false,
     };
-    (place, transposed)
+    (place, transposed, sign(&reader.op))
 }
 
 /// What stands between the two operands.

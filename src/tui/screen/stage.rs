@@ -237,7 +237,8 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: 
         let mut x = area.x;
         let height = band.height.min(left);
         for &i in &band.tables {
-            let sign = if sources[i].table.cursor.is_some() && i > 0 {
+            let after_operands = i > 0 && !sources[i - 1].table.result;
+            let sign = if sources[i].table.cursor.is_some() && after_operands {
                 "="
             } else {
                 sources[i].table.sign
