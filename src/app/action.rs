@@ -183,7 +183,7 @@ actions! {
         PrevTable "prev-table";
         AxisNext "axis-next";
         AxisPrev "axis-prev";
-        AxisPick "axis-pick";
+        AxisPick(Text) "axis-pick";
         Toggle "toggle";
         FoldAll "fold-all";
         UnfoldAll "unfold-all";

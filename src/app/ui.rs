@@ -77,6 +77,8 @@ pub struct Settings {
     pub sidebar: bool,
     /// Note and facts are shown.
     pub notes: bool,
+    /// Bars of probabilities stand in order of size.
+    pub sorted: bool,
 }
 
 impl Default for Settings {
@@ -94,6 +96,7 @@ impl Default for Settings {
             blocks: false,
             sidebar: true,
             notes: true,
+            sorted: false,
         }
     }
 }
@@ -322,6 +325,7 @@ impl Ui {
             Action::FocusPrev => self.focus = self.focus.step(false),
             Action::Sidebar => self.settings.sidebar = !self.settings.sidebar,
             Action::Notes => self.settings.notes = !self.settings.notes,
+            Action::SortBars => self.settings.sorted = !self.settings.sorted,
             Action::Blocks => self.settings.blocks = !self.settings.blocks,
             Action::Play => self.play.on = !self.play.on,
             Action::Speed(speed) => {

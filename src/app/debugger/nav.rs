@@ -356,6 +356,27 @@ impl Debugger {
         self.to_table(by > 0);
     }
 
+    /// Axes of the view that its table does not show: name, length, place.
+    pub fn turned_axes(&self) -> Vec<(&'static str, usize, usize)> {
+        let Some(shape) = self.view().map(View::shape) else {
+            return Vec::new();
+        };
+        let leading = self.index.len().saturating_sub(2);
+        let axes = shape.iter().zip(&self.index).take(leading);
+        axes.map(|((axis, n), at)| (axis.name(), n, *at)).collect()
+    }
+
+    /// Goes to place `at` of such an axis; false where there is none.
+    pub fn set_axis(&mut self, name: &str, at: usize) -> bool {
+        let axes = self.turned_axes();
+        let Some(axis) = axes.iter().position(|(n, len, _)| *n == name && at < *len) else {
+            return false;
+        };
+        self.index[axis] = at;
+        self.term = None;
+        true
+    }
+
     /// Returns to a place.
     pub fn restore(&mut self, spot: &Spot) {
         if spot.run != self.run {

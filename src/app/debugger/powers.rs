@@ -3,17 +3,59 @@
 use super::{Debugger, Spot};
 use crate::app::action::Action;
 use crate::app::answer::{Answer, Row};
-use crate::app::args::{Arg, StepTarget};
+use crate::app::args::{Arg, StepTarget, Text};
 use crate::app::effect::Effect;
 use crate::app::messages::Level;
 use crate::app::ui::Ui;
 use crate::text::{Lang, Msg};
 
+/// Most places of an axis in its list.
+const MOST_PLACES: usize = 256;
+
 impl Debugger {
     pub(super) fn power(&mut self, action: &Action, ui: &mut Ui, _effects: &mut Vec<Effect>) {
         match action {
+            Action::AxisPick(Text(text)) => self.axis_pick(text, ui),
             Action::Bookmarks => ui.answer(self.bookmark_list(ui.settings.lang)),
             _ => ui.say(Level::Info, Msg::new("tui.said.not_here")),
+        }
+    }
+
+    /// Sets an axis that the table does not show (`head 3`), or lists the places of all of them.
+    fn axis_pick(&mut self, text: &str, ui: &mut Ui) {
+        let axes = self.turned_axes();
+        if text.is_empty() {
+            let title = if axes.is_empty() {
+                "tui.axis.none"
+            } else {
+                "tui.axis.title"
+            };
+            let mut answer = Answer::new(Msg::new(title));
+            for (name, n, at) in axes {
+                for i in 0..n.min(MOST_PLACES) {
+                    let line = format!("{name} {i}");
+                    let mark = if i == at { " ←" } else { "" };
+                    let row = Row::plain(format!("{line}{mark}"));
+                    answer.push(row.action(Action::AxisPick(Text(line))));
+                }
+            }
+            return ui.answer(answer);
+        }
+        let set = text.rsplit_once([' ', '=']).and_then(|(name, at)| {
+            let at: usize = at.trim().parse().ok()?;
+            self.set_axis(name.trim(), at).then_some(())
+        });
+        if set.is_none() {
+            let names: Vec<String> = axes
+                .iter()
+                .map(|(name, n, _)| format!("{name} 0..{n}"))
+                .collect();
+            ui.say(
+                Level::Error,
+                Msg::new("tui.axis.wrong")
+                    .arg("text", crate::text::escape(text))
+                    .arg("all", names.join(", ")),
+            );
         }
     }
 

@@ -38,7 +38,10 @@ pub(super) fn probs(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
     let values: Vec<f64> = (0..width).map(|c| value.get(row * width + c)).collect();
     let labels = d.session.axis_labels(run, node, shape.rank() - 1, 0);
     let best = top(&values, usize::from(area.height.max(1)) * 4);
-    let order: Vec<usize> = if width <= usize::from(area.height) * 4 && width <= best.len() {
+    let order: Vec<usize> = if !app.ui.settings.sorted
+        && width <= usize::from(area.height) * 4
+        && width <= best.len()
+    {
         (0..width).collect()
     } else {
         best
