@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use common::reference::{model, numbers};
+use common::reference::{self, model, numbers};
 use rstest::rstest;
 use safetensors::SafeTensors;
 use serde_json::Value as Json;
@@ -44,8 +44,8 @@ fn sequences(inputs: &Json, side: &str) -> Option<Sequences> {
     })
 }
 
-/// Largest difference relative to the largest value of the reference.
-fn distance(ours: &Value<f64>, theirs: &Tensor<f64>) -> f64 {
+/// Largest difference.
+fn difference(ours: &Value<f64>, theirs: &Tensor<f64>) -> f64 {
     assert_eq!(
         ours.shape().len(),
         theirs.shape().len(),
@@ -53,26 +53,19 @@ fn distance(ours: &Value<f64>, theirs: &Tensor<f64>) -> f64 {
         ours.shape(),
         theirs.shape()
     );
-    let largest = theirs
-        .data()
-        .iter()
-        .fold(f64::MIN_POSITIVE, |m, x| m.max(x.abs()));
-    theirs
-        .data()
-        .iter()
-        .enumerate()
-        .map(|(i, x)| (ours.get(i) - x).abs())
+    let cells = theirs.data().iter().enumerate();
+    let each = cells.map(|(i, x)| (ours.get(i) - x).abs());
+    each.inspect(|d| assert!(!d.is_nan(), "a cell is not a number"))
         .fold(0.0, f64::max)
-        / largest
 }
 
-fn largest(v: &Value<f64>) -> f64 {
-    v.float().data().iter().fold(0.0, |m, x| m.max(x.abs()))
+fn largest(t: &Tensor<f64>) -> f64 {
+    t.data().iter().fold(0.0, |m, x| m.max(x.abs()))
 }
 
 #[rstest]
 fn every_activation_equals_the_reference(#[files("tests/data/reference/*.json")] case: PathBuf) {
-    check(&case);
+    check(&reference::case(&case));
 }
 
 fn check(case: &Path) {
@@ -124,24 +117,24 @@ fn check(case: &Path) {
         let ours = trace
             .at(path)
             .unwrap_or_else(|| panic!("{path} is not in the program"));
-        let far = distance(&ours, theirs);
-        assert!(far < 1e-12, "{path} differs by {far:e}");
+        let far = difference(&ours, theirs);
+        assert!(far <= 1e-12 * largest(theirs), "{path} differs by {far:e}");
     }
     assert!(expected.len() > 20, "only {} activations", expected.len());
+    // Some exact gradients are 0: a number added to every key moves every score of a row alike, a position that sees
+    // only itself has weight 1 whatever the score, a norm after a norm does not see the first one's scale. What either
+    // side holds there is rounding of its terms.
+    let greatest = (gradients.iter().map(|(_, g)| largest(g))).fold(0.0, f64::max);
     for (path, theirs) in &gradients {
         let ours = trace
             .at(path)
             .unwrap_or_else(|| panic!("{path} is not in the program"));
-        let far = match path.strip_suffix(".bias") {
-            // A number added to every key moves every score of a row alike, and softmax does not see it: the exact
-            // gradient is 0, and what either side holds is rounding of its terms.
-            Some(keys) if keys.ends_with("_attn.k") => {
-                let terms = trace.at(keys).expect("recorded");
-                largest(&ours) / largest(&terms)
-            }
-            _ => distance(&ours, theirs),
-        };
-        assert!(far < 1e-11, "{path} differs by {far:e}");
+        let far = difference(&ours, theirs);
+        assert!(
+            far < 1e-11 * largest(theirs) || far < 1e-15 * greatest,
+            "{path} differs by {far:e} of {:e}",
+            largest(theirs)
+        );
     }
     assert_eq!(outputs.loss.is_some(), gradients.len() > 40);
     replays(&trace);

@@ -6,7 +6,7 @@ mod common;
 
 use std::path::{Path, PathBuf};
 
-use common::reference::{model, numbers, scenario};
+use common::reference::{self, model, numbers, scenario};
 use rstest::rstest;
 use safetensors::SafeTensors;
 use serde_json::Value as Json;
@@ -17,7 +17,7 @@ use tui_transformer::trace::AnyTrace;
 
 #[rstest]
 fn every_activation_equals_the_reference(#[files("tests/data/reference/*.json")] case: PathBuf) {
-    check(&case);
+    check(&reference::case(&case));
 }
 
 fn check(case: &Path) {

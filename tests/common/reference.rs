@@ -1,6 +1,7 @@
 //! The reference variants (computed by PyTorch in float64) as models and as scenario files.
 
 use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value as Json;
 use tui_transformer::model::config::{
@@ -8,6 +9,15 @@ use tui_transformer::model::config::{
     NormPosition, PairLayout, Positions, StackConfig,
 };
 use tui_transformer::tensor::{Shape, Tensor};
+
+/// The case of the same name in the folder `REFERENCES`, where there is one: references of another seed or of other
+/// settings, as `REFERENCES=DIR WRITE_SCENARIOS=1 cargo test --test reference --test reference_scenarios` checks them.
+pub fn case(shipped: &Path) -> PathBuf {
+    match std::env::var_os("REFERENCES") {
+        Some(folder) => Path::new(&folder).join(shipped.file_name().expect("a file")),
+        None => shipped.to_owned(),
+    }
+}
 
 /// The project's [`ModelConfig`] for a reference's configuration.
 pub fn model(c: &Json) -> ModelConfig {
