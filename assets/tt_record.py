@@ -134,10 +134,15 @@ class record:
 
     def start(self):
         """Hooks the model. Returns the recording itself."""
+        self._start(stacklevel=3)
+        return self
+
+    def _start(self, stacklevel):
         if self._undo is not None:
             raise RecordError("this recording has started already")
         if self.model.training:
-            warnings.warn("the model is in training mode: dropout makes this run unrepeatable; model.eval() ends it", stacklevel=2)
+            said = "the model is in training mode: dropout makes this run unrepeatable; model.eval() ends it"
+            warnings.warn(said, stacklevel=stacklevel)
         with contextlib.ExitStack() as undo:
             for name, module in self.model.named_modules():
                 if any(w in module._modules for w in WRAPPERS):
@@ -159,7 +164,6 @@ class record:
                 undo.callback(mha.set_fastpath_enabled, mha.get_fastpath_enabled())
                 mha.set_fastpath_enabled(False)
             self._undo = undo.pop_all()
-        return self
 
     def stop(self):
         """Takes the hooks off and writes the file. Returns its path."""
@@ -175,7 +179,8 @@ class record:
             undo.close()
 
     def __enter__(self):
-        return self.start()
+        self._start(stacklevel=3)
+        return self
 
     def __exit__(self, kind, error, trace):
         if kind is not None:
@@ -291,7 +296,8 @@ class record:
         if [name, reason] not in self.skipped:
             if not any(r == reason for _, r in self.skipped):
                 how = 'attn_implementation="eager" in from_pretrained, or model.set_attn_implementation("eager")'
-                warnings.warn(f"{self._stack()[-1].name}: {reason}, so that none are recorded; load the model with {how}", stacklevel=3)
+                said = f"{self._stack()[-1].name}: {reason}, so that none are recorded; load the model with {how}"
+                warnings.warn(said, stacklevel=3)
             self.skipped.append([name, reason])
 
     # ---- what is kept
