@@ -5,7 +5,8 @@ use std::ffi::{OsStr, OsString};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use super::{
-    check, completions, export, generate, help, localise, man, open, play, steps, train, value,
+    check, compare, completions, export, generate, help, localise, man, open, play, steps, train,
+    value,
 };
 use crate::tensor::Precision;
 use crate::text::{Lang, Msg, NumberFormat, escape};
@@ -43,6 +44,8 @@ pub enum Command {
     Play(play::Args),
     /// Checks a scenario.
     Check(check::Args),
+    /// Finds the first step that differs from a reference.
+    Compare(compare::Args),
     /// Prints what the screen shows.
     #[cfg(feature = "tui")]
     Snapshot(super::snapshot::Args),

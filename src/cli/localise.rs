@@ -6,6 +6,7 @@
 
 use clap::{Arg, Command};
 
+use crate::text::catalogue::find;
 use crate::text::{Lang, Msg, tr};
 
 /// `root` with all its texts in `lang`.
@@ -21,9 +22,13 @@ pub(super) fn localise(root: Command, lang: Lang) -> Command {
     let mut root = root.mut_subcommands(|command| {
         let scope = command.get_name().replace('-', "_");
         let about = tr(lang, &format!("cli.{scope}.about"));
-        texts(command, lang, &scope)
+        let command = texts(command, lang, &scope)
             .about(about)
-            .long_about(None::<&'static str>)
+            .long_about(None::<&'static str>);
+        match find(&format!("cli.{scope}.after.help")) {
+            Some(key) => command.after_help(tr(lang, key)),
+            None => command,
+        }
     });
     // Usage lines are known once the commands know their parents.
     root.build();

@@ -13,6 +13,7 @@ mod check_decoding;
 mod check_gradients;
 mod common;
 pub mod compare;
+mod compare_report;
 pub mod completions;
 #[cfg(feature = "tui")]
 pub mod config_template;
@@ -101,6 +102,7 @@ fn run(cli: &Cli, lang: Lang) -> Result<(), Failure> {
         Some(Command::Train(args)) => train::run(args, &cli.global, lang),
         Some(Command::Play(args)) => play::run(args, &cli.global, lang),
         Some(Command::Check(args)) => check::run(args, &cli.global, lang),
+        Some(Command::Compare(args)) => compare::run(args, &cli.global, lang),
         #[cfg(feature = "tui")]
         Some(Command::Snapshot(args)) => snapshot::run(args, &cli.global, lang),
         #[cfg(feature = "tui")]

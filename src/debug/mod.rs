@@ -2,5 +2,6 @@
 
 pub mod cache;
 pub mod causality;
+pub mod compare;
 pub mod side;
 pub mod teacher;

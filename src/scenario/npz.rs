@@ -6,7 +6,7 @@ use std::io::Cursor;
 use ndarray::{ArrayD, OwnedRepr};
 use ndarray_npy::{NpzReader, ReadableElement};
 
-use super::weights::Tensors;
+use super::weights::{Stored, Tensors};
 use crate::tensor::{MAX_RANK, Real, Shape, Tensor};
 
 /// All arrays of an archive, by name without `.npy`.
@@ -18,17 +18,25 @@ pub fn read<T: Real>(bytes: &[u8]) -> Result<Tensors<T>, String> {
     let names = archive.names().map_err(|e| e.to_string())?;
     let mut out = Tensors {
         numbers: BTreeMap::new(),
+        stored: BTreeMap::new(),
         unreadable: BTreeMap::new(),
     };
     for name in names {
-        let tensor = array::<T, f64>(&mut archive, &name, |x| x)
-            .or_else(|| array::<T, f32>(&mut archive, &name, f64::from))
-            .or_else(|| array::<T, i64>(&mut archive, &name, |x| x as f64))
-            .or_else(|| array::<T, i32>(&mut archive, &name, f64::from))
-            .or_else(|| array::<T, bool>(&mut archive, &name, |x| f64::from(u8::from(x))));
+        let read = array::<T, f64>(&mut archive, &name, |x| x)
+            .map(|t| (t, Stored::F64))
+            .or_else(|| Some((array(&mut archive, &name, |x: f32| f64::from(x))?, Stored::F32)))
+            .or_else(|| Some((array(&mut archive, &name, |x: i64| x as f64)?, Stored::Int)))
+            .or_else(|| Some((array(&mut archive, &name, |x: i32| f64::from(x))?, Stored::Int)))
+            .or_else(|| {
+                let widen = |x: bool| f64::from(u8::from(x));
+                Some((array(&mut archive, &name, widen)?, Stored::Int))
+            });
         let key = name.trim_end_matches(".npy").to_owned();
-        match tensor {
-            Some(tensor) => drop(out.numbers.insert(key, tensor)),
+        match read {
+            Some((tensor, stored)) => {
+                out.numbers.insert(key.clone(), tensor);
+                out.stored.insert(key, stored);
+            }
             None => drop(out.unreadable.insert(key, "npy".to_owned())),
         }
     }

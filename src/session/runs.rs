@@ -1,10 +1,12 @@
 //! Executing a session's runs, when they are first looked at.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::{AnyBindings, Run, Session};
+use crate::tensor::Real;
 use crate::trace::train::State;
-use crate::trace::{AnyTrace, RoundedSink, RunError, Settings, Sink, run_with};
+use crate::trace::{AnyTrace, Bindings, RoundedSink, RunError, Settings, Sink, Trace, run_with};
 
 impl Session {
     /// The trace of run `run`.
@@ -13,7 +15,7 @@ impl Session {
     /// Where it cannot run.
     pub fn trace(&self, run: usize) -> Result<&AnyTrace, &RunError> {
         let r = &self.runs[run];
-        r.trace.get_or_init(|| self.execute(r, None)).as_ref()
+        r.trace.get_or_init(|| self.execute(run, None)).as_ref()
     }
 
     /// The trace of run `run` in which every written number was rounded to `digits` decimals before it was used.
@@ -29,24 +31,14 @@ impl Session {
         if let Some(trace) = made.get(&digits) {
             return Ok(Arc::clone(trace));
         }
-        let trace = Arc::new(self.execute(r, Some(digits))?);
+        let trace = Arc::new(self.execute(run, Some(digits))?);
         made.insert(digits, Arc::clone(&trace));
         Ok(trace)
     }
 
-    fn execute(&self, run: &Run, round: Option<u8>) -> Result<AnyTrace, RunError> {
-        fn go<T: crate::tensor::Real>(
-            run: &Run,
-            bindings: &crate::trace::Bindings<T>,
-            sink: &mut impl Sink<T>,
-        ) -> Result<crate::trace::Trace<T>, RunError> {
-            run_with(&run.program, bindings, &Settings::default(), sink)
-        }
-        fn bound<T: crate::tensor::Real>(
-            run: &Run,
-            params: &crate::trace::Bindings<T>,
-            updates: u64,
-        ) -> Option<crate::trace::Bindings<T>> {
+    /// What run `run` reads: the parameters, and of an update what its optimiser reads besides.
+    pub fn bindings(&self, run: usize) -> Cow<'_, AnyBindings> {
+        fn bound<T: Real>(run: &Run, params: &Bindings<T>, updates: u64) -> Option<Bindings<T>> {
             let (lesson, optimiser) = run.lesson.as_ref()?;
             let mut state = State {
                 update: updates,
@@ -55,11 +47,25 @@ impl Session {
             lesson.bind(optimiser, &mut state);
             Some(state.values)
         }
-        let params = match &self.params {
+        let run = &self.runs[run];
+        let own = match &self.params {
             AnyBindings::F64(b) => bound(run, b, self.updates).map(AnyBindings::F64),
             AnyBindings::F32(b) => bound(run, b, self.updates).map(AnyBindings::F32),
         };
-        Ok(match (params.as_ref().unwrap_or(&self.params), round) {
+        own.map_or(Cow::Borrowed(&self.params), Cow::Owned)
+    }
+
+    fn execute(&self, run: usize, round: Option<u8>) -> Result<AnyTrace, RunError> {
+        fn go<T: Real>(
+            run: &Run,
+            bindings: &Bindings<T>,
+            sink: &mut impl Sink<T>,
+        ) -> Result<Trace<T>, RunError> {
+            run_with(&run.program, bindings, &Settings::default(), sink)
+        }
+        let bindings = self.bindings(run);
+        let run = &self.runs[run];
+        Ok(match (&*bindings, round) {
             (AnyBindings::F64(b), None) => AnyTrace::F64(go(run, b, &mut ())?),
             (AnyBindings::F64(b), Some(digits)) => {
                 AnyTrace::F64(go(run, b, &mut RoundedSink { digits })?)

@@ -52,6 +52,11 @@ impl Steps {
         self.list.iter().position(|s| s.number == [number])
     }
 
+    /// Positions of the steps that show some of `node`, ascending.
+    pub fn showing(&self, run: usize, node: NodeId) -> &[usize] {
+        self.places.get(&(run, node)).map_or(&[], Vec::as_slice)
+    }
+
     /// The nearest step at or before `from` that shows `cell`, else the first one after.
     pub fn locate(&self, run: usize, cell: Cell, from: usize) -> Option<Place> {
         let steps = self.places.get(&(run, cell.node))?;

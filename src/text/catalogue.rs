@@ -40,6 +40,7 @@ const FILES: &[(&str, &str)] = &[
     ("debug.ron", include_str!("../../assets/i18n/debug.ron")),
     ("cli.ron", include_str!("../../assets/i18n/cli.ron")),
     ("train.ron", include_str!("../../assets/i18n/train.ron")),
+    ("compare.ron", include_str!("../../assets/i18n/compare.ron")),
 ];
 
 fn catalogue() -> &'static HashMap<String, Entry> {

@@ -1,0 +1,328 @@
+//! A comparison as text and as JSON.
+
+use std::io::{self, Write};
+
+use serde_json::{Value as Json, json};
+
+use crate::debug::compare::{Checked, Difference, Limits, Place, Policy, Report, State};
+use crate::text::{Align, Cells, Lang, Msg, NumberFormat, escape};
+
+/// Rows of the table.
+const MOST_ROWS: usize = 20;
+/// Paths and names in a line.
+const MOST_NAMES: usize = 8;
+
+/// What was compared.
+pub(super) struct Head<'a> {
+    pub scenario: &'a str,
+    pub run: &'a str,
+    pub policy: Policy,
+}
+
+/// Writes a report for a person.
+pub(super) fn text(
+    out: &mut impl Write,
+    head: &Head<'_>,
+    report: &Report,
+    number: Option<NumberFormat>,
+    lang: Lang,
+) -> io::Result<()> {
+    let say = |msg: Msg| msg.render(lang);
+    let mode = say(Msg::new(match report.mode {
+        crate::debug::compare::Mode::Isolated => "compare.mode.isolated",
+        crate::debug::compare::Mode::Cumulative => "compare.mode.cumulative",
+    }));
+    let first = Msg::new("compare.head")
+        .arg("scenario", escape(head.scenario))
+        .arg("run", escape(head.run))
+        .arg("reference", escape(&report.reference))
+        .arg("mode", mode);
+    writeln!(out, "{}", say(first))?;
+    table(out, report, number, lang)?;
+    if !report.unmatched.is_empty() {
+        let names = report.unmatched.iter().map(String::as_str);
+        let msg = Msg::new("compare.unmatched")
+            .arg("count", report.unmatched.len())
+            .arg("names", list(names, lang));
+        writeln!(out, "{}", say(msg))?;
+    }
+    for (name, kind) in &report.unreadable {
+        let msg = Msg::new("compare.unreadable").arg("name", escape(name));
+        writeln!(out, "{}", say(msg.arg("type", escape(kind))))?;
+    }
+    let counts = Msg::new("compare.counts")
+        .arg("match", report.count(State::Match))
+        .arg("drift", report.count(State::Drift))
+        .arg("diverged", report.count(State::Diverged))
+        .arg("unchecked", report.count(State::Unchecked));
+    writeln!(out, "{}", say(counts))?;
+    match report.verdict() {
+        None => writeln!(out, "{}", say(Msg::new("compare.good"))),
+        Some(difference) => {
+            for msg in verdict(difference, lang) {
+                writeln!(out, "{}", say(msg))?;
+            }
+            Ok(())
+        }
+    }
+}
+
+/// The lines that say where the first difference is and what may be its cause.
+pub(super) fn verdict(d: &Difference, lang: Lang) -> Vec<Msg> {
+    let mut lines = vec![Msg::new("compare.first").arg("place", place(&d.place, lang))];
+    lines.push(match &d.last_match {
+        Some(last) => Msg::new("compare.last").arg("place", place(last, lang)),
+        None => Msg::new("compare.no_last"),
+    });
+    if !d.between.is_empty() {
+        let paths = list(d.between.iter().map(|p| p.path.as_str()), lang);
+        let steps = steps(&d.between);
+        lines.push(if steps.is_empty() {
+            Msg::new("compare.between").arg("places", paths)
+        } else {
+            let msg = Msg::new("compare.between_steps").arg("steps", steps);
+            msg.arg("places", paths)
+        });
+    }
+    if !d.given.is_empty() {
+        let paths = list(d.given.iter().map(|p| p.path.as_str()), lang);
+        lines.push(Msg::new("compare.given").arg("places", paths));
+    }
+    lines
+}
+
+fn place(place: &Place, lang: Lang) -> String {
+    match &place.step {
+        Some(step) => Msg::new("compare.place")
+            .arg("step", &step.label)
+            .arg("path", escape(&place.path))
+            .render(lang),
+        None => escape(&place.path).into_owned(),
+    }
+}
+
+/// Numbers of the steps of these places: `42–43, 47`.
+fn steps(places: &[Place]) -> String {
+    let mut all: Vec<(usize, &str)> = (places.iter())
+        .filter_map(|p| p.step.as_ref())
+        .map(|s| (s.position, s.label.as_str()))
+        .collect();
+    all.sort_unstable();
+    all.dedup();
+    let mut parts: Vec<String> = Vec::new();
+    let mut i = 0;
+    while i < all.len() {
+        let mut end = i;
+        while end + 1 < all.len() && all[end + 1].0 == all[end].0 + 1 {
+            end += 1;
+        }
+        parts.push(if end == i {
+            all[i].1.to_owned()
+        } else {
+            format!("{}–{}", all[i].1, all[end].1)
+        });
+        i = end + 1;
+    }
+    parts.join(", ")
+}
+
+fn list<'a>(names: impl ExactSizeIterator<Item = &'a str>, lang: Lang) -> String {
+    let left = names.len().saturating_sub(MOST_NAMES);
+    let told: Vec<String> = names
+        .take(MOST_NAMES)
+        .map(|n| escape(n).into_owned())
+        .collect();
+    let told = told.join(", ");
+    if left == 0 {
+        return told;
+    }
+    Msg::new("compare.list_more")
+        .arg("names", told)
+        .arg("count", left)
+        .render(lang)
+}
+
+/// Nodes beyond the limits, the first ones.
+fn table(
+    out: &mut impl Write,
+    report: &Report,
+    number: Option<NumberFormat>,
+    lang: Lang,
+) -> io::Result<()> {
+    let told = |c: &&Checked| matches!(c.state, State::Drift | State::Diverged);
+    // Differences go before drift where there is no room for all.
+    let diverged = report.nodes.iter().filter(|c| c.state == State::Diverged);
+    let drifted = report.nodes.iter().filter(|c| c.state == State::Drift);
+    let mut chosen: Vec<&Checked> = diverged.chain(drifted).take(MOST_ROWS).collect();
+    chosen.sort_by_key(|c| c.place.node);
+    let left = report.nodes.iter().filter(told).count() - chosen.len();
+    if chosen.is_empty() {
+        return Ok(());
+    }
+    let columns = ["step", "path", "state", "rms", "max", "worst"];
+    let heading = columns.map(|c| Msg {
+        key: match c {
+            "step" => "compare.column.step",
+            "path" => "compare.column.path",
+            "state" => "compare.column.state",
+            "rms" => "compare.column.rms",
+            "max" => "compare.column.max",
+            _ => "compare.column.worst",
+        },
+        args: Vec::new(),
+    });
+    let mut rows: Vec<[String; 6]> = vec![heading.map(|m| m.render(lang))];
+    let carried = |c: &Checked| {
+        (report.differences.iter()).any(|d| d.carried && d.place.node == c.place.node)
+    };
+    for c in chosen {
+        let state = match c.state {
+            State::Diverged if carried(c) => "compare.carried",
+            State::Diverged => "compare.state.diverged",
+            _ => "compare.state.drift",
+        };
+        let measure = c.against.as_ref().and_then(|a| a.measure.as_ref());
+        let size = |x: Option<f64>| {
+            x.map_or_else(String::new, |x| NumberFormat::Scientific(1).format(x))
+        };
+        rows.push([
+            (c.place.step.as_ref()).map_or_else(|| "-".to_owned(), |s| s.label.clone()),
+            escape(&c.place.path).into_owned(),
+            Msg::new(state).render(lang),
+            size(measure.map(|m| m.rms)),
+            size(measure.map(|m| m.max)),
+            worst(c, number.unwrap_or(NumberFormat::Shortest)).render(lang),
+        ]);
+    }
+    let cells = Cells::NARROW;
+    let width = |i: usize| rows.iter().map(|r| cells.width(&r[i])).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..5).map(width).collect();
+    for row in &rows {
+        for (i, width) in widths.iter().enumerate() {
+            let align = if matches!(i, 1 | 2) {
+                Align::Left
+            } else {
+                Align::Right
+            };
+            write!(out, "{}  ", cells.pad(&row[i], *width, align))?;
+        }
+        writeln!(out, "{}", row[5])?;
+    }
+    if left > 0 {
+        let more = Msg::new("compare.more").arg("count", left);
+        writeln!(out, "{}", more.render(lang))?;
+    }
+    Ok(())
+}
+
+/// The cell that differs most, or the shapes.
+fn worst(c: &Checked, number: NumberFormat) -> Msg {
+    let against = c.against.as_ref();
+    match against.and_then(|a| a.cells.first()) {
+        Some(cell) => Msg::new("compare.cell")
+            .arg("index", format!("{:?}", cell.index))
+            .arg("ours", number.format(cell.ours))
+            .arg("theirs", number.format(cell.theirs)),
+        None => Msg::new("compare.shape")
+            .arg("ours", format!("{:?}", c.shape))
+            .arg(
+                "theirs",
+                against.map_or_else(String::new, |a| format!("{:?}", a.shape)),
+            ),
+    }
+}
+
+/// A report for programs.
+pub(super) fn to_json(head: &Head<'_>, report: &Report) -> Json {
+    let differences: Vec<Json> = report.differences.iter().map(difference).collect();
+    json!({
+        "scenario": head.scenario,
+        "run": head.run,
+        "reference": report.reference,
+        "mode": report.mode.name(),
+        "policy": match head.policy {
+            Policy::Ours => "ours",
+            Policy::Torch => "torch",
+            Policy::Numpy => "numpy",
+        },
+        "good": report.agrees(),
+        "counts": {
+            "match": report.count(State::Match),
+            "drift": report.count(State::Drift),
+            "diverged": report.count(State::Diverged),
+            "unchecked": report.count(State::Unchecked),
+        },
+        "verdict": differences.first(),
+        "differences": differences,
+        "nodes": report.nodes.iter().map(node).collect::<Vec<_>>(),
+        "unmatched": report.unmatched,
+        "unreadable": report.unreadable.iter().map(|(name, kind)| json!({ "name": name, "type": kind })).collect::<Vec<_>>(),
+    })
+}
+
+fn step(place: &Place) -> Json {
+    match &place.step {
+        Some(s) => s.label.parse::<u32>().map_or_else(|_| json!(s.label), Json::from),
+        None => Json::Null,
+    }
+}
+
+fn place_json(place: &Place) -> Json {
+    json!({ "path": place.path, "step": step(place) })
+}
+
+fn difference(d: &Difference) -> Json {
+    json!({
+        "path": d.place.path,
+        "step": step(&d.place),
+        "last_match": d.last_match.as_ref().map(place_json),
+        "between": d.between.iter().map(place_json).collect::<Vec<_>>(),
+        "given": d.given.iter().map(|p| p.path.as_str()).collect::<Vec<_>>(),
+        "carried": d.carried,
+    })
+}
+
+fn node(c: &Checked) -> Json {
+    let against = c.against.as_ref();
+    let measure = against.and_then(|a| a.measure.as_ref());
+    let limits = measure.map(|m| match m.limits {
+        Limits::Whole { rms, max, atol } => {
+            json!({ "rms": number(rms), "max": number(max), "atol": number(atol) })
+        }
+        Limits::Cells { rtol, atol, .. } => {
+            json!({ "rtol": number(rtol), "atol": number(atol) })
+        }
+    });
+    json!({
+        "path": c.place.path,
+        "step": step(&c.place),
+        "state": c.state.name(),
+        "shape": c.shape,
+        "name": against.map(|a| a.name.as_str()),
+        "table": against.map(|a| a.table.as_str()),
+        "reference_shape": against.map(|a| &a.shape),
+        "unit": against.map(|a| a.unit.name()),
+        "rms": measure.map(|m| number(m.rms)),
+        "max": measure.map(|m| number(m.max)),
+        "difference": measure.map(|m| number(m.difference)),
+        "limits": limits,
+        "cells": measure.map(|m| m.cells),
+        "differing": measure.map(|m| m.differing),
+        "worst": against.map(|a| a.cells.iter().map(|p| json!({
+            "index": p.index,
+            "ours": number(p.ours),
+            "reference": number(p.theirs),
+        })).collect::<Vec<_>>()),
+    })
+}
+
+/// A number, or the name of one that JSON lacks.
+fn number(x: f64) -> Json {
+    if x.is_finite() {
+        json!(x)
+    } else if x.is_nan() {
+        json!("nan")
+    } else {
+        json!(if x > 0.0 { "inf" } else { "-inf" })
+    }
+}

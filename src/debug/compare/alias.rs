@@ -1,0 +1,328 @@
+//! Which of our nodes a reference's tensor is: tables of names as data (`assets/aliases/*.ron`), and a person's own.
+//!
+//! A table lists names and the paths they stand for. In a name, `{L}` is a layer counted from 0, `{N}` the number of
+//! layers, `{*}` anything. In a path, `{L}` and `{*}` are what they were in the name, `{L-1}` is the layer before,
+//! `{S}` is the stack that the model has (`decoder`, else `encoder`) and `{E}` its side of the embedding (`target`,
+//! `source`). ` | ` stands between paths of which the first that exists is meant. A path that is a part of the model
+//! (`encoder.0`, `encoder.0.norm1`) means its output. Of the entries whose name fits, those with the first such name
+//! hold, all of them: one tensor may hold three of our nodes side by side.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use regex::{Captures, Regex};
+use serde::Deserialize;
+
+use super::layout::Layout;
+use crate::program::{NodeId, Program, ScopeKind};
+use crate::text::{Msg, escape};
+
+/// The tables that come with the program. Our own paths go first.
+const TABLES: &[&str] = &[
+    include_str!("../../../assets/aliases/paths.ron"),
+    include_str!("../../../assets/aliases/transformer_lens.ron"),
+    include_str!("../../../assets/aliases/hf_outputs.ron"),
+    include_str!("../../../assets/aliases/hf_bert.ron"),
+    include_str!("../../../assets/aliases/hf_gpt2.ron"),
+    include_str!("../../../assets/aliases/hf_llama.ron"),
+    include_str!("../../../assets/aliases/hf_bart.ron"),
+    include_str!("../../../assets/aliases/pytorch.ron"),
+];
+
+/// What a name stands for.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    name: String,
+    path: String,
+    #[serde(default)]
+    layout: Option<String>,
+    /// Holds only where the program has this path.
+    #[serde(default)]
+    needs: Option<String>,
+}
+
+/// A table as its file says it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    /// What tells where a match came from.
+    about: String,
+    /// Put before every name.
+    #[serde(default)]
+    prefixes: Vec<String>,
+    names: Vec<Entry>,
+}
+
+#[derive(Debug)]
+struct Rule {
+    entry: Entry,
+    pattern: Regex,
+    layout: Option<Layout>,
+}
+
+/// A table of names.
+#[derive(Debug)]
+pub struct Table {
+    about: String,
+    rules: Vec<Rule>,
+}
+
+/// A node that a tensor of the reference stands for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Target {
+    /// The node.
+    pub node: NodeId,
+    /// How its axes lie, where it is not as ours.
+    pub layout: Option<Layout>,
+    /// The table that says so.
+    pub table: String,
+}
+
+/// The tables that come with the program.
+///
+/// # Panics
+/// Where one of them is broken, which the tests would have told.
+pub fn tables() -> &'static [Table] {
+    static MADE: OnceLock<Vec<Table>> = OnceLock::new();
+    MADE.get_or_init(|| {
+        let read = |text: &&str| {
+            let file: File = options().from_str(text).expect("a table of names");
+            Table::new(file.about, &file.prefixes, file.names).expect("rules that make sense")
+        };
+        TABLES.iter().map(read).collect()
+    })
+}
+
+fn options() -> ron::Options {
+    ron::Options::default().with_default_extension(ron::extensions::Extensions::IMPLICIT_SOME)
+}
+
+/// What a name stands for in a person's own table: a path, a path with a layout, or several of these.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Given {
+    Path(String),
+    Laid(Laid),
+    Several(Vec<Laid>),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Laid {
+    path: String,
+    #[serde(default)]
+    layout: Option<String>,
+}
+
+impl Table {
+    fn new(about: String, prefixes: &[String], names: Vec<Entry>) -> Result<Self, Msg> {
+        let rules = names
+            .into_iter()
+            .map(|entry| {
+                let layout = entry.layout.as_deref().map(Layout::parse).transpose()?;
+                let pattern = pattern(prefixes, &entry.name);
+                Ok(Rule {
+                    entry,
+                    pattern,
+                    layout,
+                })
+            })
+            .collect::<Result<_, Msg>>()?;
+        Ok(Self { about, rules })
+    }
+
+    /// A person's own table, in RON or JSON: names and the paths they stand for, each a text or `(path, layout)`, or a
+    /// list of these.
+    ///
+    /// # Errors
+    /// Where it is none; the message says where.
+    pub fn read(file: &str, text: &str) -> Result<Self, Msg> {
+        let broken = |why: String| {
+            Msg::new("compare.map.broken")
+                .arg("file", escape(file))
+                .arg("why", escape(&why))
+        };
+        let json = file.to_lowercase().ends_with(".json");
+        let given: BTreeMap<String, Given> = if json {
+            serde_json::from_str(text).map_err(|e| broken(e.to_string()))?
+        } else {
+            options()
+                .from_str(text)
+                .map_err(|e| broken(format!("{}: {}", e.span.start, e.code)))?
+        };
+        let mut names = Vec::new();
+        for (name, given) in given {
+            let all = match given {
+                Given::Path(path) => vec![Laid { path, layout: None }],
+                Given::Laid(one) => vec![one],
+                Given::Several(all) => all,
+            };
+            names.extend(all.into_iter().map(|laid| Entry {
+                name: name.clone(),
+                path: laid.path,
+                layout: laid.layout,
+                needs: None,
+            }));
+        }
+        // What is written out goes before what stands for many.
+        names.sort_by_key(|e| e.name.contains('{'));
+        Self::new(file.to_owned(), &[], names)
+    }
+}
+
+/// A name as a pattern. `{L}` and `{N}` are numbers, `{*}` is anything.
+fn pattern(prefixes: &[String], name: &str) -> Regex {
+    let literal = regex::escape(name)
+        .replace(r"\{L\}", "(?<L>[0-9]{1,6})")
+        .replace(r"\{N\}", "(?<N>[0-9]{1,6})")
+        .replace(r"\{\*\}", "(?<rest>.+)");
+    let prefixes: Vec<String> = prefixes.iter().map(|p| regex::escape(p)).collect();
+    Regex::new(&format!("^(?:{})(?:{literal})$", prefixes.join("|"))).expect("an escaped name")
+}
+
+/// Finds the nodes of one program.
+#[derive(Debug)]
+pub struct Resolver<'a> {
+    program: &'a Program,
+    tables: Vec<&'a Table>,
+    /// Stacks and their numbers of layers, the one that `{S}` means first.
+    stacks: Vec<(&'static str, usize)>,
+    /// Whether the program is a row of decoding calls.
+    generates: bool,
+}
+
+impl<'a> Resolver<'a> {
+    /// Over `program`; a person's own table goes before those that come with the program.
+    pub fn new(program: &'a Program, own: Option<&'a Table>) -> Self {
+        let generates = program.scopes().any(|(_, s)| s.kind == ScopeKind::Generation);
+        let layers = |stack: &str| {
+            let at = |prefix: &str| program.find_scope(&format!("{prefix}{stack}"));
+            let id = at("").or_else(|| at("gen.0."))?;
+            let inside = |s: &crate::program::Scope| {
+                s.kind == ScopeKind::Layer && s.parent == Some(id)
+            };
+            Some(program.scopes().filter(|(_, s)| inside(s)).count())
+        };
+        let stacks = ["decoder", "encoder"]
+            .into_iter()
+            .filter_map(|stack| Some((stack, layers(stack)?)))
+            .collect();
+        Self {
+            program,
+            tables: own.into_iter().chain(tables()).collect(),
+            stacks,
+            generates,
+        }
+    }
+
+    /// The nodes that `name` stands for; none where no table knows it or the program lacks them. The end `#2` is the
+    /// third call of a model, which is `gen.2` here.
+    pub fn resolve(&self, name: &str) -> Vec<Target> {
+        let (bare, call) = match name.rsplit_once('#') {
+            Some((bare, n)) if n.parse::<usize>().is_ok() => (bare, n),
+            _ => (name, "0"),
+        };
+        let mut found = Vec::new();
+        if self.generates {
+            found = self.within(bare, &format!("gen.{call}."));
+        }
+        if found.is_empty() && bare == name {
+            found = self.within(name, "");
+        }
+        found
+    }
+
+    fn within(&self, name: &str, call: &str) -> Vec<Target> {
+        for table in &self.tables {
+            let mut fitting: Option<&str> = None;
+            let mut found: Vec<Target> = Vec::new();
+            for rule in &table.rules {
+                if fitting.is_some_and(|f| f != rule.entry.name) {
+                    continue;
+                }
+                let Some(captures) = rule.pattern.captures(name) else {
+                    continue;
+                };
+                let Some(node) = self.node(rule, &captures, call) else {
+                    continue;
+                };
+                fitting = Some(&rule.entry.name);
+                if found.iter().all(|t| t.node != node) {
+                    found.push(Target {
+                        node,
+                        layout: rule.layout.clone(),
+                        table: table.about.clone(),
+                    });
+                }
+            }
+            if !found.is_empty() {
+                return found;
+            }
+        }
+        Vec::new()
+    }
+
+    fn node(&self, rule: &Rule, captures: &Captures<'_>, call: &str) -> Option<NodeId> {
+        for path in rule.entry.path.split(" | ") {
+            let stacks = if path.contains("{S}") || path.contains("{E}") {
+                &self.stacks[..]
+            } else {
+                &[("", 0)]
+            };
+            for &(stack, layers) in stacks {
+                let number = |name: &str| captures.name(name)?.as_str().parse::<usize>().ok();
+                if number("N").is_some_and(|n| n != layers) {
+                    continue;
+                }
+                let side = if stack == "encoder" { "source" } else { "target" };
+                let fill = |path: &str| -> Option<String> {
+                    let mut path = path.replace("{S}", stack).replace("{E}", side);
+                    if let Some(layer) = number("L") {
+                        if path.contains("{L-1}") {
+                            path = path.replace("{L-1}", &layer.checked_sub(1)?.to_string());
+                        }
+                        path = path.replace("{L}", &layer.to_string());
+                    }
+                    if let Some(rest) = captures.name("rest") {
+                        path = path.replace("{*}", rest.as_str());
+                    }
+                    Some(format!("{call}{path}"))
+                };
+                let needs = rule.entry.needs.as_deref();
+                if needs.is_some_and(|n| fill(n).is_none_or(|n| self.at(&n).is_none())) {
+                    continue;
+                }
+                if let Some(id) = fill(path).and_then(|p| self.at(&p)) {
+                    return Some(id);
+                }
+            }
+        }
+        None
+    }
+
+    /// The node at `path`, or the output of the part of the model there.
+    fn at(&self, path: &str) -> Option<NodeId> {
+        if let Some(id) = self.program.find(path) {
+            return Some(id);
+        }
+        let scope = self.program.scope(self.program.find_scope(path)?);
+        match scope.kind {
+            ScopeKind::Softmax { output, .. }
+            | ScopeKind::LayerNorm { output, .. }
+            | ScopeKind::RmsNorm { output, .. }
+            | ScopeKind::Activation { output, .. }
+            | ScopeKind::CrossEntropy { output, .. } => Some(output),
+            ScopeKind::Embedding
+            | ScopeKind::Stack
+            | ScopeKind::Layer
+            | ScopeKind::Attention
+            | ScopeKind::FeedForward => scope.nodes.clone().next_back().map(NodeId),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "alias_tests.rs"]
+mod tests;

@@ -1,0 +1,385 @@
+//! How near two tensors are: the measure, its limits, and what it calls a match, a drift, a difference.
+//!
+//! *Ours* measures a tensor as a whole: the root mean square of the difference against that of the reference, and the
+//! largest difference against the largest number of the reference. Closeness cell by cell (*torch*, *numpy*) fails
+//! correct runs, since a cell that happens to be near 0 has no digits of its own.
+//!
+//! Between two tensors of a reference there may be several operations whose rounding adds up, and how much it does
+//! depends on the numbers: a softmax of large scores, or a sum that cancels, loses more than a fixed limit allows. So
+//! each node is computed in both number types, and their difference tells how much rounding makes of that very span
+//! ([`Rounding`]). Beyond the limit, but within [`ROUNDING`] times that, is *drift*: no cause, only rounding.
+
+/// A multiple of the rounding that we see is still rounding: others add up in another order.
+pub const ROUNDING: f64 = 16.0;
+
+/// Scores at and below this are hidden ones, whatever number stands for −∞ (BERT's first code adds −10000).
+const HIDDEN: f64 = -5e3;
+
+/// Differing cells that are kept.
+pub const MOST_CELLS: usize = 12;
+
+/// The number type that a value comes from, the finest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Unit {
+    /// IEEE 754 binary64.
+    F64,
+    /// IEEE 754 binary32.
+    F32,
+    /// IEEE 754 binary16.
+    F16,
+    /// The upper half of a binary32.
+    Bf16,
+}
+
+impl Unit {
+    /// Its unit roundoff.
+    pub fn roundoff(self) -> f64 {
+        let digits = match self {
+            Unit::F64 => 53,
+            Unit::F32 => 24,
+            Unit::F16 => 11,
+            Unit::Bf16 => 8,
+        };
+        0.5f64.powi(digits)
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Unit::F64 => "f64",
+            Unit::F32 => "f32",
+            Unit::F16 => "f16",
+            Unit::Bf16 => "bf16",
+        }
+    }
+}
+
+/// Whose measure of closeness.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Policy {
+    /// RMS and largest difference, relative to the tensor.
+    #[default]
+    Ours,
+    /// As `torch.testing.assert_close`: every cell within `atol + rtol·|reference|`; NaN equals nothing.
+    Torch,
+    /// As `numpy.testing.assert_allclose`: the same with other defaults; NaN equals NaN.
+    Numpy,
+}
+
+/// The measure and its limits, as far as they were asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Tolerance {
+    /// Whose.
+    pub policy: Policy,
+    /// Relative limit; that of the policy and the number type unless given.
+    pub rtol: Option<f64>,
+    /// Absolute limit; likewise.
+    pub atol: Option<f64>,
+}
+
+/// The limits for one number type.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Limits {
+    /// Of the tensor as a whole.
+    Whole {
+        /// RMS of the difference, relative to the RMS of the reference.
+        rms: f64,
+        /// Largest difference, relative to the largest number of the reference.
+        max: f64,
+        /// A largest difference up to this matches too.
+        atol: f64,
+    },
+    /// Of each cell.
+    Cells {
+        /// Relative to the cell of the reference.
+        rtol: f64,
+        /// Added to that.
+        atol: f64,
+        /// Whether NaN equals NaN.
+        nan_equal: bool,
+    },
+}
+
+impl Tolerance {
+    /// The limits where numbers come from `unit`.
+    pub fn limits(&self, unit: Unit) -> Limits {
+        let (rtol, atol) = (self.rtol, self.atol);
+        match self.policy {
+            Policy::Ours => {
+                let (rms, max) = match unit {
+                    Unit::F64 => (4e-15, 2e-14),
+                    Unit::F32 => (1e-6, 5e-6),
+                    Unit::F16 => (2e-3, 1e-2),
+                    Unit::Bf16 => (1.6e-2, 8e-2),
+                };
+                Limits::Whole {
+                    rms: rtol.unwrap_or(rms),
+                    max: rtol.map_or(max, |r| 5.0 * r),
+                    atol: atol.unwrap_or(0.0),
+                }
+            }
+            Policy::Torch => {
+                let (r, a) = match unit {
+                    Unit::F64 => (1e-7, 1e-7),
+                    Unit::F32 => (1.3e-6, 1e-5),
+                    Unit::F16 => (1e-3, 1e-5),
+                    Unit::Bf16 => (1.6e-2, 1e-5),
+                };
+                Limits::Cells {
+                    rtol: rtol.unwrap_or(r),
+                    atol: atol.unwrap_or(a),
+                    nan_equal: false,
+                }
+            }
+            Policy::Numpy => Limits::Cells {
+                rtol: rtol.unwrap_or(1e-7),
+                atol: atol.unwrap_or(0.0),
+                nan_equal: true,
+            },
+        }
+    }
+
+    /// Whether what rounding explains is drift: not where a person has set the limits, nor by the measure of others.
+    fn forgives_rounding(&self) -> bool {
+        self.policy == Policy::Ours && self.rtol.is_none() && self.atol.is_none()
+    }
+}
+
+/// How a node stands to the reference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Within the limits.
+    Match,
+    /// Beyond them, but no more than rounding makes of what lies between it and the reference's tensors before.
+    Drift,
+    /// Beyond both, or of another shape.
+    Diverged,
+    /// Not in the reference.
+    Unchecked,
+}
+
+impl State {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            State::Match => "match",
+            State::Drift => "drift",
+            State::Diverged => "diverged",
+            State::Unchecked => "unchecked",
+        }
+    }
+}
+
+/// What kind of cells are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Numbers.
+    Numbers,
+    /// Scores of which some may be hidden.
+    Scores,
+    /// Ids and masks: equal or not.
+    Exact,
+}
+
+/// A cell on both sides.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CellPair {
+    /// Its index.
+    pub index: Vec<usize>,
+    /// Row-major position.
+    pub flat: usize,
+    /// Our value.
+    pub ours: f64,
+    /// The reference's.
+    pub theirs: f64,
+}
+
+/// How rounding alone changes a node: absolute differences between its values in both number types, as one would see
+/// them in the number type compared in.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Rounding {
+    /// Root mean square.
+    pub rms: f64,
+    /// Largest.
+    pub max: f64,
+}
+
+/// What comparing two tensors found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measure {
+    /// RMS of the difference, relative to the RMS of the reference; infinite where a cell is a number on one side and
+    /// none on the other, or hidden on one side only.
+    pub rms: f64,
+    /// Largest difference, relative to the largest number of the reference; likewise.
+    pub max: f64,
+    /// Largest difference.
+    pub difference: f64,
+    /// The limits that hold.
+    pub limits: Limits,
+    /// Cells.
+    pub cells: usize,
+    /// Cells that differ by more than the limits allow a cell.
+    pub differing: usize,
+    /// The first of these, in the order of cells.
+    pub first: Option<usize>,
+    /// Those that differ most, the worst first; at most [`MOST_CELLS`]. Where none is beyond the limits, the cell that
+    /// differs most, if any does.
+    pub worst: Vec<usize>,
+}
+
+/// Measures `ours` against `theirs`, both of one length, and says how they stand.
+pub fn measure(
+    ours: &dyn Fn(usize) -> f64,
+    theirs: &[f64],
+    kind: Kind,
+    rounding: Rounding,
+    unit: Unit,
+    tolerance: &Tolerance,
+) -> (Measure, State) {
+    let limits = match kind {
+        Kind::Exact => Limits::Cells {
+            rtol: 0.0,
+            atol: 0.0,
+            nan_equal: true,
+        },
+        _ => tolerance.limits(unit),
+    };
+    let nan_equal = !matches!(limits, Limits::Cells { nan_equal: false, .. });
+    // Hiding is a notion of ours: the other two measures see numbers only.
+    let hides = kind == Kind::Scores && matches!(limits, Limits::Whole { .. });
+    // Difference of a cell; infinite where no number says how far apart they are. `None`: nothing to measure.
+    let apart = |i: usize| -> Option<f64> {
+        let (a, b) = (ours(i), theirs[i]);
+        let far = match (a.is_nan(), b.is_nan()) {
+            (true, true) if nan_equal => return None,
+            (false, false) => (a - b).abs(),
+            _ => f64::INFINITY,
+        };
+        if a == b && !a.is_finite() {
+            return None;
+        }
+        match (hides && a <= HIDDEN, hides && b <= HIDDEN) {
+            (true, true) => None,
+            (false, false) => Some(far),
+            _ => Some(f64::INFINITY),
+        }
+    };
+    let (mut largest, mut largest_apart) = (0.0f64, 0.0f64);
+    for (i, b) in theirs.iter().enumerate() {
+        if let Some(far) = apart(i) {
+            largest_apart = largest_apart.max(far);
+            if b.is_finite() {
+                largest = largest.max(b.abs());
+            }
+        }
+    }
+    // Squares are taken of what is at most 1, so that no size of numbers overflows.
+    let (mut squares, mut squares_apart, mut counted) = (0.0, 0.0, 0usize);
+    let scale = if largest > 0.0 { largest } else { 1.0 };
+    for (i, b) in theirs.iter().enumerate() {
+        if let Some(far) = apart(i) {
+            counted += 1;
+            squares_apart += (far / scale).powi(2);
+            if b.is_finite() {
+                squares += (b / scale).powi(2);
+            }
+        }
+    }
+    let relative = |x: f64, to: f64| {
+        if x == 0.0 {
+            0.0
+        } else if to == 0.0 {
+            f64::INFINITY
+        } else {
+            x / to
+        }
+    };
+    let rms = relative(squares_apart.sqrt(), squares.sqrt());
+    let max = relative(largest_apart, largest);
+    let allowed = |i: usize| match limits {
+        Limits::Whole { max, atol, .. } => (max * largest).max(atol),
+        Limits::Cells { rtol, atol, .. } => atol + rtol * theirs[i].abs(),
+    };
+    let beyond = |i: usize, far: f64| far == f64::INFINITY || far > allowed(i);
+    let (mut differing, mut first, mut worst): (usize, Option<usize>, Vec<(f64, usize)>) =
+        (0, None, Vec::new());
+    for i in 0..theirs.len() {
+        let Some(far) = apart(i).filter(|far| *far > 0.0) else {
+            continue;
+        };
+        if beyond(i, far) {
+            differing += 1;
+            first.get_or_insert(i);
+        }
+        if worst.len() < MOST_CELLS || worst.last().is_some_and(|w| far > w.0) {
+            let at = worst.partition_point(|w| w.0 >= far);
+            worst.insert(at, (far, i));
+            worst.truncate(MOST_CELLS);
+        }
+    }
+    let keep = differing.clamp(1, MOST_CELLS);
+    worst.truncate(keep);
+    let fits = match limits {
+        Limits::Whole {
+            rms: r,
+            max: m,
+            atol,
+        } => rms <= r && max <= m || largest_apart <= atol,
+        Limits::Cells { .. } => differing == 0,
+    };
+    let apart_rms = if counted == 0 {
+        0.0
+    } else {
+        (squares_apart / counted as f64).sqrt() * scale
+    };
+    let rounded = kind != Kind::Exact
+        && tolerance.forgives_rounding()
+        && largest_apart.is_finite()
+        && apart_rms <= ROUNDING * rounding.rms
+        && largest_apart <= ROUNDING * rounding.max;
+    let state = match (fits, rounded) {
+        (true, _) => State::Match,
+        (false, true) => State::Drift,
+        (false, false) => State::Diverged,
+    };
+    let measure = Measure {
+        rms,
+        max,
+        difference: largest_apart,
+        limits,
+        cells: theirs.len(),
+        differing,
+        first,
+        worst: worst.into_iter().map(|w| w.1).collect(),
+    };
+    (measure, state)
+}
+
+/// The rounding between two ways of computing the same cells, as it shows in numbers of `unit`: both number types
+/// differ by what the coarser of them rounds, binary32.
+pub fn rounding(
+    one: &dyn Fn(usize) -> f64,
+    other: &dyn Fn(usize) -> f64,
+    cells: usize,
+    unit: Unit,
+) -> Rounding {
+    let share = unit.roundoff() / Unit::F32.roundoff();
+    let far = |i: usize| Some((one(i) - other(i)).abs()).filter(|d| d.is_finite());
+    let max = (0..cells).filter_map(far).fold(0.0, f64::max);
+    if max == 0.0 {
+        return Rounding::default();
+    }
+    let (mut squares, mut counted) = (0.0, 0usize);
+    for d in (0..cells).filter_map(far) {
+        squares += (d / max).powi(2);
+        counted += 1;
+    }
+    Rounding {
+        rms: (squares / counted as f64).sqrt() * max * share,
+        max: max * share,
+    }
+}
+
+#[cfg(test)]
+#[path = "measure_tests.rs"]
+mod tests;

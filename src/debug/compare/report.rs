@@ -1,0 +1,142 @@
+//! What a comparison found, as plain data.
+
+use super::measure::{CellPair, Measure, State, Unit};
+use crate::program::NodeId;
+
+/// What a step is computed from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// The reference's operands, in f64: the first difference is the cause, not what it caused.
+    #[default]
+    Isolated,
+    /// Our own operands, in the run's own number type.
+    Cumulative,
+}
+
+impl Mode {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::Isolated => "isolated",
+            Mode::Cumulative => "cumulative",
+        }
+    }
+}
+
+/// A numbered step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StepAt {
+    /// The run whose steps these are, by its place in the session.
+    pub run: usize,
+    /// Position in the steps of that run.
+    pub position: usize,
+    /// Its number.
+    pub label: String,
+}
+
+/// A node and the step that shows it (or the first that shows what comes of it, where none does).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Place {
+    /// The node.
+    pub node: NodeId,
+    /// Its path.
+    pub path: String,
+    /// The step.
+    pub step: Option<StepAt>,
+}
+
+/// A node and how it stands to the reference.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Checked {
+    /// Which.
+    pub place: Place,
+    /// Its shape.
+    pub shape: Vec<usize>,
+    /// How it stands.
+    pub state: State,
+    /// Where it is in the reference; `None` where it is not.
+    pub against: Option<Against>,
+}
+
+/// The reference's tensor beside a node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Against {
+    /// Its name.
+    pub name: String,
+    /// The table of names that says it is this node.
+    pub table: String,
+    /// Its shape.
+    pub shape: Vec<usize>,
+    /// The coarsest number type on the way to here.
+    pub unit: Unit,
+    /// The numbers; `None` where the shapes do not fit.
+    pub measure: Option<Measure>,
+    /// Cells that differ, the worst first; not all of them where there are many.
+    pub cells: Vec<CellPair>,
+}
+
+/// A difference and where it can come from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Difference {
+    /// The node that differs.
+    pub place: Place,
+    /// The last node before it that agrees; `None` where nothing before it is in the reference.
+    pub last_match: Option<Place>,
+    /// What lies between, not in the reference: computed nodes that a step shows.
+    pub between: Vec<Place>,
+    /// Parameters, masks and other given values that go in between, and are not in the reference.
+    pub given: Vec<Place>,
+    /// Whether it may merely carry on a difference before it; in isolated mode, none does.
+    pub carried: bool,
+}
+
+/// Everything a comparison found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Report {
+    /// What it was computed from.
+    pub mode: Mode,
+    /// The run, by its place in the session.
+    pub run: usize,
+    /// What it was compared with.
+    pub reference: String,
+    /// The nodes of the run in order, those that stand in the line of another only where the reference has them. A
+    /// node of which the reference has several tensors is there once for each.
+    pub nodes: Vec<Checked>,
+    /// Differences in order; the first is the verdict.
+    pub differences: Vec<Difference>,
+    /// Names of the reference that stand for no node of the run.
+    pub unmatched: Vec<String>,
+    /// Names and types of what holds no numbers that we know.
+    pub unreadable: Vec<(String, String)>,
+}
+
+impl Report {
+    /// Whether nothing differs.
+    pub fn agrees(&self) -> bool {
+        self.differences.is_empty()
+    }
+
+    /// The first difference.
+    pub fn verdict(&self) -> Option<&Difference> {
+        self.differences.first()
+    }
+
+    /// How many nodes stand so.
+    pub fn count(&self, state: State) -> usize {
+        self.nodes.iter().filter(|n| n.state == state).count()
+    }
+
+    /// What was found of a node; of several tensors, the one that stands worst.
+    pub fn of(&self, node: NodeId) -> Option<&Checked> {
+        let rank = |c: &&Checked| match c.state {
+            State::Diverged => 3,
+            State::Drift => 2,
+            State::Match => 1,
+            State::Unchecked => 0,
+        };
+        self.nodes
+            .iter()
+            .filter(|c| c.place.node == node)
+            .max_by_key(rank)
+    }
+}

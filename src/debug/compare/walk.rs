@@ -1,0 +1,269 @@
+//! Going through a run with the reference beside it, node after node.
+//!
+//! Each node is computed twice, in both number types, so that one sees what rounding makes of it. In isolated mode a
+//! node that the reference has is then replaced by the reference's value in both, so that what follows is computed from
+//! what the reference computed it from.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::alias::Target;
+use super::measure::{Kind, State, Tolerance, Unit, measure, rounding};
+use super::measure::CellPair;
+use super::reference::Reference;
+use super::report::{Against, Checked, Mode, Place};
+use crate::program::{Binary, Leaf, Node, NodeId, Op, Program, Reduction};
+use crate::tensor::{DType, Pool, Precision, Real, Shape, Tensor, Value};
+use crate::trace::{Bindings, Flow, Keep, RunError, Settings, Sink, evaluate, run_with};
+
+/// A tensor of the reference that stands for a node.
+#[derive(Clone, Debug)]
+pub(super) struct Beside {
+    /// Its place in the reference.
+    pub tensor: usize,
+    /// How it stands for the node.
+    pub target: Target,
+}
+
+/// What a walk needs to know.
+pub(super) struct Plan<'a> {
+    pub program: &'a Arc<Program>,
+    pub reference: &'a Reference,
+    pub beside: &'a HashMap<NodeId, Vec<Beside>>,
+    pub mode: Mode,
+    pub tolerance: Tolerance,
+    /// Number type of the run's parameters.
+    pub parameters: Precision,
+}
+
+/// Every node that the reference has, in order. `main` is what is compared, `other` the other number type.
+pub(super) fn walk<T: Real, U: Real>(
+    plan: &Plan<'_>,
+    main: &Bindings<T>,
+    other: &Bindings<U>,
+) -> Result<Vec<Checked>, RunError> {
+    let n = plan.program.len();
+    let mut walker = Walker {
+        plan,
+        bindings: other,
+        values: vec![None; n],
+        left: (plan.program.nodes())
+            .map(|(id, _)| plan.program.users(id).len() as u32)
+            .collect(),
+        units: vec![Unit::F64; n],
+        scores: vec![false; n],
+        pool: Arc::default(),
+        found: Vec::new(),
+    };
+    let settings = Settings {
+        keep: Keep::only(plan.program, |_| false),
+        timed: false,
+        ..Settings::default()
+    };
+    run_with(plan.program, main, &settings, &mut walker)?;
+    Ok(walker.found)
+}
+
+struct Walker<'a, U: Real> {
+    plan: &'a Plan<'a>,
+    bindings: &'a Bindings<U>,
+    /// Values in the other number type, as long as somebody reads them.
+    values: Vec<Option<Value<U>>>,
+    left: Vec<u32>,
+    /// The coarsest number type that went into each node since the reference's last tensor.
+    units: Vec<Unit>,
+    /// Which nodes hold scores of which some may be hidden.
+    scores: Vec<bool>,
+    pool: Arc<Pool<U>>,
+    found: Vec<Checked>,
+}
+
+impl<T: Real, U: Real> Sink<T> for Walker<'_, U> {
+    fn node(&mut self, program: &Program, id: NodeId, value: &Value<T>) -> Flow<T> {
+        let node = program.node(id);
+        let mut second = self.second(program, id, value);
+        self.units[id.index()] = self.unit::<T>(node);
+        self.scores[id.index()] = self.holds_scores(node);
+        let mut replaced = None;
+        for beside in self.plan.beside.get(&id).into_iter().flatten() {
+            let theirs = self.compare(id, node, value, &second, beside);
+            // Of several tensors for one node, the run goes on from the first.
+            if let (Mode::Isolated, None, Some(theirs)) = (self.plan.mode, &replaced, theirs) {
+                let unit = self.plan.reference.tensors[beside.tensor].unit;
+                replaced = Some((theirs, unit.unwrap_or(Unit::F64)));
+            }
+        }
+        let mut flow = Flow::Go;
+        if let Some((theirs, unit)) = replaced {
+            second = cast(&theirs, node.dtype);
+            flow = Flow::Replace(cast(&theirs, node.dtype));
+            // What is given is what it is; what was computed was rounded.
+            let given = matches!(node.op, Op::Leaf(_));
+            self.units[id.index()] = if given { Unit::F64 } else { unit };
+        }
+        self.values[id.index()] = Some(second);
+        self.let_go(program, id, node);
+        flow
+    }
+}
+
+impl<U: Real> Walker<'_, U> {
+    /// The node's value in the other number type. Ids and masks are decisions: those of the run compared hold.
+    fn second<T: Real>(&self, program: &Program, id: NodeId, value: &Value<T>) -> Value<U> {
+        let node = program.node(id);
+        match value {
+            Value::Int(t) => Value::Int(t.clone()),
+            Value::Bool(t) => Value::Bool(t.clone()),
+            Value::Float(_) if matches!(node.op, Op::Leaf(Leaf::Parameter | Leaf::Input(_))) => {
+                self.bindings[&node.path].reshaped(node.shape)
+            }
+            Value::Float(_) => {
+                let operand = |i: NodeId| {
+                    self.values[i.index()]
+                        .as_ref()
+                        .expect("operands come first")
+                };
+                evaluate(program, id, &operand, &self.pool)
+            }
+        }
+    }
+
+    fn unit<T: Real>(&self, node: &Node) -> Unit {
+        let of = |precision| match precision {
+            Precision::F64 => Unit::F64,
+            Precision::F32 => Unit::F32,
+        };
+        let own = match node.op {
+            Op::Leaf(Leaf::Parameter) => of(self.plan.parameters),
+            _ => Unit::F64,
+        };
+        (node.inputs.iter().map(|i| self.units[i.index()]))
+            .chain([own, of(T::PRECISION)])
+            .max()
+            .unwrap_or(own)
+    }
+
+    fn holds_scores(&self, node: &Node) -> bool {
+        match &node.op {
+            Op::MaskFill { fill } => *fill <= -5e3,
+            Op::Binary(Binary::Add | Binary::Sub)
+            | Op::Affine(_)
+            | Op::Reshape
+            | Op::Permute(_)
+            | Op::Slice { .. }
+            | Op::Reduce {
+                kind: Reduction::Max,
+                ..
+            } => node.inputs.iter().any(|i| self.scores[i.index()]),
+            _ => false,
+        }
+    }
+
+    /// Compares a node with a tensor of the reference; gives that tensor as ours lies, where it fits.
+    fn compare<T: Real>(
+        &mut self,
+        id: NodeId,
+        node: &Node,
+        value: &Value<T>,
+        second: &Value<U>,
+        beside: &Beside,
+    ) -> Option<Tensor<f64>> {
+        let reference = self.plan.reference;
+        let named = &reference.tensors[beside.tensor];
+        let found = reference.tensor(beside.tensor);
+        let theirs = fit(&found, &beside.target, &node.shape);
+        let unit = named
+            .unit
+            .unwrap_or(Unit::F64)
+            .max(self.units[id.index()]);
+        let mut checked = Checked {
+            place: Place {
+                node: id,
+                path: node.path.to_string(),
+                step: None,
+            },
+            shape: node.shape.dims().to_vec(),
+            state: State::Diverged,
+            against: None,
+        };
+        let mut against = Against {
+            name: named.name.clone(),
+            table: beside.target.table.clone(),
+            shape: found.shape().dims().to_vec(),
+            unit,
+            measure: None,
+            cells: Vec::new(),
+        };
+        if let Some(theirs) = &theirs {
+            let kind = match (node.dtype, self.scores[id.index()]) {
+                (DType::Float, true) => Kind::Scores,
+                (DType::Float, false) => Kind::Numbers,
+                _ => Kind::Exact,
+            };
+            let ours = |i: usize| value.get(i);
+            let rounded = rounding(&ours, &|i| second.get(i), node.shape.len(), unit);
+            let (measured, state) = measure(
+                &ours,
+                theirs.data(),
+                kind,
+                rounded,
+                unit,
+                &self.plan.tolerance,
+            );
+            let pair = |&flat: &usize| CellPair {
+                index: node.shape.unflat(flat)[..node.shape.rank()].to_vec(),
+                flat,
+                ours: ours(flat),
+                theirs: theirs.data()[flat],
+            };
+            against.cells = measured.worst.iter().map(pair).collect();
+            against.measure = Some(measured);
+            checked.state = state;
+        }
+        checked.against = Some(against);
+        self.found.push(checked);
+        theirs
+    }
+
+    /// Lets go of operands that nobody reads any more.
+    fn let_go(&mut self, program: &Program, id: NodeId, node: &Node) {
+        for (i, &input) in node.inputs.iter().enumerate() {
+            if !node.inputs[..i].contains(&input) {
+                self.left[input.index()] -= 1;
+                if self.left[input.index()] == 0 {
+                    self.values[input.index()] = None;
+                }
+            }
+        }
+        if program.users(id).is_empty() {
+            self.values[id.index()] = None;
+        }
+    }
+}
+
+/// A tensor of the reference as ours lies; `None` where it does not fit. Axes of length 1 may be there or not.
+fn fit(found: &Tensor<f64>, target: &Target, wanted: &Shape) -> Option<Tensor<f64>> {
+    if let Some(layout) = &target.layout {
+        return layout.arrange(found, wanted);
+    }
+    let long = |s: &Shape| -> Vec<usize> { s.dims().iter().copied().filter(|n| *n != 1).collect() };
+    (long(found.shape()) == long(wanted)).then(|| found.reshaped(*wanted))
+}
+
+fn cast<T: Real>(from: &Tensor<f64>, dtype: DType) -> Value<T> {
+    let (shape, data) = (*from.shape(), from.data());
+    match dtype {
+        DType::Float => Value::Float(Tensor::new(
+            shape,
+            data.iter().map(|&x| T::from_f64(x)).collect::<Vec<_>>(),
+        )),
+        DType::Int => Value::Int(Tensor::new(
+            shape,
+            data.iter().map(|&x| x as i64).collect::<Vec<_>>(),
+        )),
+        DType::Bool => Value::Bool(Tensor::new(
+            shape,
+            data.iter().map(|&x| x != 0.0).collect::<Vec<_>>(),
+        )),
+    }
+}
