@@ -182,9 +182,8 @@ fn table(
             _ => "compare.state.drift",
         };
         let measure = c.against.as_ref().and_then(|a| a.measure.as_ref());
-        let size = |x: Option<f64>| {
-            x.map_or_else(String::new, |x| NumberFormat::Scientific(1).format(x))
-        };
+        let size =
+            |x: Option<f64>| x.map_or_else(String::new, |x| NumberFormat::Scientific(1).format(x));
         rows.push([
             (c.place.step.as_ref()).map_or_else(|| "-".to_owned(), |s| s.label.clone()),
             escape(&c.place.path).into_owned(),
@@ -262,7 +261,10 @@ pub(super) fn to_json(head: &Head<'_>, report: &Report) -> Json {
 
 fn step(place: &Place) -> Json {
     match &place.step {
-        Some(s) => s.label.parse::<u32>().map_or_else(|_| json!(s.label), Json::from),
+        Some(s) => s
+            .label
+            .parse::<u32>()
+            .map_or_else(|_| json!(s.label), Json::from),
         None => Json::Null,
     }
 }

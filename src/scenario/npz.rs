@@ -24,9 +24,19 @@ pub fn read<T: Real>(bytes: &[u8]) -> Result<Tensors<T>, String> {
     for name in names {
         let read = array::<T, f64>(&mut archive, &name, |x| x)
             .map(|t| (t, Stored::F64))
-            .or_else(|| Some((array(&mut archive, &name, |x: f32| f64::from(x))?, Stored::F32)))
+            .or_else(|| {
+                Some((
+                    array(&mut archive, &name, |x: f32| f64::from(x))?,
+                    Stored::F32,
+                ))
+            })
             .or_else(|| Some((array(&mut archive, &name, |x: i64| x as f64)?, Stored::Int)))
-            .or_else(|| Some((array(&mut archive, &name, |x: i32| f64::from(x))?, Stored::Int)))
+            .or_else(|| {
+                Some((
+                    array(&mut archive, &name, |x: i32| f64::from(x))?,
+                    Stored::Int,
+                ))
+            })
             .or_else(|| {
                 let widen = |x: bool| f64::from(u8::from(x));
                 Some((array(&mut archive, &name, widen)?, Stored::Int))

@@ -195,13 +195,14 @@ pub struct Resolver<'a> {
 impl<'a> Resolver<'a> {
     /// Over `program`; a person's own table goes before those that come with the program.
     pub fn new(program: &'a Program, own: Option<&'a Table>) -> Self {
-        let generates = program.scopes().any(|(_, s)| s.kind == ScopeKind::Generation);
+        let generates = program
+            .scopes()
+            .any(|(_, s)| s.kind == ScopeKind::Generation);
         let layers = |stack: &str| {
             let at = |prefix: &str| program.find_scope(&format!("{prefix}{stack}"));
             let id = at("").or_else(|| at("gen.0."))?;
-            let inside = |s: &crate::program::Scope| {
-                s.kind == ScopeKind::Layer && s.parent == Some(id)
-            };
+            let inside =
+                |s: &crate::program::Scope| s.kind == ScopeKind::Layer && s.parent == Some(id);
             Some(program.scopes().filter(|(_, s)| inside(s)).count())
         };
         let stacks = ["decoder", "encoder"]
@@ -275,7 +276,11 @@ impl<'a> Resolver<'a> {
                 if number("N").is_some_and(|n| n != layers) {
                     continue;
                 }
-                let side = if stack == "encoder" { "source" } else { "target" };
+                let side = if stack == "encoder" {
+                    "source"
+                } else {
+                    "target"
+                };
                 let fill = |path: &str| -> Option<String> {
                     let mut path = path.replace("{S}", stack).replace("{E}", side);
                     if let Some(layer) = number("L") {

@@ -56,8 +56,8 @@ impl Layout {
                 }
             }
         }
-        if let Some(Atom::Pick { at, .. }) = (layout.right.iter().flatten())
-            .find(|a| matches!(a, Atom::Pick { .. }))
+        if let Some(Atom::Pick { at, .. }) =
+            (layout.right.iter().flatten()).find(|a| matches!(a, Atom::Pick { .. }))
         {
             return Err(wrong("compare.layout.axis", &at.to_string()));
         }
@@ -153,7 +153,8 @@ impl Layout {
             }
         }
         let picks_inside = sides().all(|(group, &length)| {
-            (group.iter()).all(|a| !matches!(a, Atom::Pick { at, of } if *at >= of.unwrap_or(length)))
+            (group.iter())
+                .all(|a| !matches!(a, Atom::Pick { at, of } if *at >= of.unwrap_or(length)))
         });
         let all = (self.left.iter().flatten())
             .all(|a| !matches!(a, Atom::Axis(name) if !sizes.contains_key(name)));
@@ -206,7 +207,10 @@ mod tests {
 
     fn counted(dims: &[usize]) -> Tensor<f64> {
         let shape = Shape::new(dims);
-        Tensor::new(shape, (0..shape.len()).map(|i| i as f64).collect::<Vec<_>>())
+        Tensor::new(
+            shape,
+            (0..shape.len()).map(|i| i as f64).collect::<Vec<_>>(),
+        )
     }
 
     fn arranged(layout: &str, from: &[usize], to: &[usize]) -> Option<Vec<f64>> {
@@ -242,9 +246,18 @@ mod tests {
 
     #[test]
     fn shapes_that_disagree_do_not_fit() {
-        assert_eq!(arranged("b t (h d) -> b h t d", &[1, 2, 7], &[1, 2, 2, 3]), None);
-        assert_eq!(arranged("b t h d -> b h t d", &[1, 2, 6], &[1, 2, 2, 3]), None);
-        assert_eq!(arranged("b t (1/3 d) -> b t d", &[1, 1, 8], &[1, 1, 2]), None);
+        assert_eq!(
+            arranged("b t (h d) -> b h t d", &[1, 2, 7], &[1, 2, 2, 3]),
+            None
+        );
+        assert_eq!(
+            arranged("b t h d -> b h t d", &[1, 2, 6], &[1, 2, 2, 3]),
+            None
+        );
+        assert_eq!(
+            arranged("b t (1/3 d) -> b t d", &[1, 1, 8], &[1, 1, 2]),
+            None
+        );
         assert_eq!(arranged("3/* t -> t", &[2, 2], &[2]), None);
         assert_eq!(arranged("(a b) -> (a b)", &[6], &[6]), None);
     }

@@ -244,7 +244,13 @@ pub fn measure(
         },
         _ => tolerance.limits(unit),
     };
-    let nan_equal = !matches!(limits, Limits::Cells { nan_equal: false, .. });
+    let nan_equal = !matches!(
+        limits,
+        Limits::Cells {
+            nan_equal: false,
+            ..
+        }
+    );
     // Hiding is a notion of ours: the other two measures see numbers only.
     let hides = kind == Kind::Scores && matches!(limits, Limits::Whole { .. });
     // Difference of a cell; infinite where no number says how far apart they are. `None`: nothing to measure.

@@ -85,7 +85,14 @@ pub fn compare(
         _ => walk(&plan, &wide, &narrow),
     }
     .map_err(Failed::Run)?;
-    Ok(report(session, run, reference, options.mode, found, unmatched))
+    Ok(report(
+        session,
+        run,
+        reference,
+        options.mode,
+        found,
+        unmatched,
+    ))
 }
 
 /// Which tensors stand for which nodes, and the names of those that stand for none.

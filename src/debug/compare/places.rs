@@ -89,7 +89,11 @@ impl<'s> Places<'s> {
     fn place(&self, node: NodeId, step: Option<StepAt>) -> Place {
         Place {
             node,
-            path: self.session.runs[self.run].program.node(node).path.to_string(),
+            path: self.session.runs[self.run]
+                .program
+                .node(node)
+                .path
+                .to_string(),
             step,
         }
     }

@@ -121,7 +121,10 @@ impl Reference {
             (Data::Node(id), Some(trace)) => {
                 let value = trace.value(*id);
                 let shape = *value.shape();
-                Tensor::new(shape, (0..shape.len()).map(|i| value.get(i)).collect::<Vec<_>>())
+                Tensor::new(
+                    shape,
+                    (0..shape.len()).map(|i| value.get(i)).collect::<Vec<_>>(),
+                )
             }
             (Data::Node(_), None) => unreachable!("a node of no run"),
         }

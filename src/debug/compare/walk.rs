@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::alias::Target;
-use super::measure::{Kind, State, Tolerance, Unit, measure, rounding};
 use super::measure::CellPair;
+use super::measure::{Kind, State, Tolerance, Unit, measure, rounding};
 use super::reference::Reference;
 use super::report::{Against, Checked, Mode, Place};
 use crate::program::{Binary, Leaf, Node, NodeId, Op, Program, Reduction};
@@ -172,10 +172,7 @@ impl<U: Real> Walker<'_, U> {
         let named = &reference.tensors[beside.tensor];
         let found = reference.tensor(beside.tensor);
         let theirs = fit(&found, &beside.target, &node.shape);
-        let unit = named
-            .unit
-            .unwrap_or(Unit::F64)
-            .max(self.units[id.index()]);
+        let unit = named.unit.unwrap_or(Unit::F64).max(self.units[id.index()]);
         let mut checked = Checked {
             place: Place {
                 node: id,
