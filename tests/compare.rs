@@ -362,7 +362,7 @@ fn what_cannot_be_compared_is_told() {
     for (arguments, told) in [
         (
             &["water_class", text(&nobody)][..],
-            "none of the 1 tensors of",
+            "stands for numbers of this run",
         ),
         (&["water_class", text(&broken)], "broken.safetensors"),
         (

@@ -5,4 +5,5 @@ pub mod finite;
 #[cfg(all(unix, feature = "tui"))]
 pub mod pty;
 pub mod reference;
+pub mod tiny;
 pub mod water_class;

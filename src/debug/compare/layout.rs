@@ -140,11 +140,10 @@ impl Layout {
                 }
                 match open[..] {
                     [] if known == length => {}
-                    [] => return None,
                     [name] if known > 0 && length % known == 0 => {
                         sizes.insert(name.clone(), length / known);
                     }
-                    [_] => return None,
+                    [] | [_] => return None,
                     _ => {}
                 }
             }

@@ -1,0 +1,366 @@
+//! The faults that people make in a Transformer, each made in a reference that plain loops compute (`common/tiny.rs`):
+//! `compare` names the very step, and nothing else; of a correct reference it names none. Each in both number types and
+//! both modes, with all activations in the reference and with those of sublayers only.
+
+mod common;
+
+use std::borrow::Cow;
+
+use common::tiny::{Fault, Recorded, Tiny};
+use rstest::rstest;
+use safetensors::{Dtype, View};
+use tui_transformer::debug::compare::{Mode, Options, Reference, Report, State, compare};
+use tui_transformer::scenario::syntax;
+use tui_transformer::session::{self, AnyBindings, Session};
+
+const WORDS: usize = 11;
+const LAYERS: usize = 2;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    /// Post-LN, learned positions, padding.
+    Encoder,
+    /// The same with the norm before.
+    PreEncoder,
+    /// Pre-LN, rotary positions, causal, tied head.
+    Decoder,
+}
+
+struct Model {
+    session: Session,
+    kind: Kind,
+    eps: f64,
+    ids: Vec<Vec<usize>>,
+    real: Vec<Vec<bool>>,
+}
+
+impl Model {
+    fn new(kind: Kind, eps: f64) -> Self {
+        let decoder = kind == Kind::Decoder;
+        let position = if kind == Kind::Encoder { "Post" } else { "Pre" };
+        let stack = format!(
+            "(layers: [(repeat: {LAYERS})], final_norm: {})",
+            kind != Kind::Encoder
+        );
+        let (ids, real) = if decoder {
+            (
+                vec![vec![3, 7, 2, 9, 4], vec![5, 1, 8, 8, 10]],
+                vec![vec![true; 5]; 2],
+            )
+        } else {
+            (
+                vec![vec![3, 7, 2, 9, 4], vec![5, 1, 8, 0, 0]],
+                vec![vec![true; 5], vec![true, true, true, false, false]],
+            )
+        };
+        let text = format!(
+            r#"(name: "tiny", vocabulary: Size({WORDS}), model: (
+                d_model: 8, heads: 2, d_ff: 16, positions: {}, norm: (position: {position}, eps: {eps:e}),
+                attention: (qkv_bias: true, out_bias: true), ffn: (activation: Gelu, bias: true),
+                output: (tied: {decoder}, none: {}), {}: {stack}),
+                weights: (seed: 7, init: [(paths: "*.gamma", with: Uniform(low: 0.5, high: 1.5)),
+                    (paths: "embed.*", with: Normal(std: 0.4)), (with: Normal(std: 0.5))]),
+                {}: (ids: {ids:?}, real: {real:?}), runs: [{}])"#,
+            if decoder {
+                "Rotary()"
+            } else {
+                "Learned(max_len: 7)"
+            },
+            !decoder,
+            if decoder { "decoder" } else { "encoder" },
+            if decoder { "target" } else { "source" },
+            if decoder { "Training()" } else { "Encode()" },
+        );
+        let scenario = syntax::read("tiny.ron", &text).expect("a scenario");
+        let session = session::open(scenario, None, session::Options::default());
+        Self {
+            session: session.expect("opens"),
+            kind,
+            eps,
+            ids,
+            real,
+        }
+    }
+
+    fn weight(&self, path: &str) -> Vec<f64> {
+        let AnyBindings::F64(params) = &self.session.params else {
+            panic!("a scenario of f64");
+        };
+        params[path].float().data().to_vec()
+    }
+
+    /// What a program with this fault in its second layer computes.
+    fn reference(&self, fault: Fault) -> Recorded {
+        let decoder = self.kind == Kind::Decoder;
+        Tiny {
+            stack: if decoder { "decoder" } else { "encoder" },
+            layers: LAYERS,
+            d: 8,
+            heads: 2,
+            ff: 16,
+            vocab: WORDS,
+            eps: self.eps,
+            pre: self.kind != Kind::Encoder,
+            rotary: decoder,
+            tied_head: decoder,
+            ids: &self.ids,
+            real: &self.real,
+            weight: &|path| self.weight(path),
+            fault,
+            at: 1,
+        }
+        .run()
+    }
+
+    fn compare(&self, recorded: &Recorded, dtype: Dtype, mode: Mode) -> Report {
+        let reference = Reference::from_file("ref.safetensors", &file(recorded, dtype));
+        let options = Options {
+            mode,
+            ..Options::default()
+        };
+        compare(&self.session, 0, &reference.expect("a reference"), &options).expect("compares")
+    }
+}
+
+struct Raw(Dtype, Vec<usize>, Vec<u8>);
+
+impl View for Raw {
+    fn dtype(&self) -> Dtype {
+        self.0
+    }
+    fn shape(&self) -> &[usize] {
+        &self.1
+    }
+    fn data(&self) -> Cow<'_, [u8]> {
+        Cow::Borrowed(&self.2)
+    }
+    fn data_len(&self) -> usize {
+        self.2.len()
+    }
+}
+
+fn file(recorded: &Recorded, dtype: Dtype) -> Vec<u8> {
+    let tensors = recorded.iter().map(|(name, (shape, data))| {
+        let bytes = match dtype {
+            Dtype::F64 => data.iter().flat_map(|x| x.to_le_bytes()).collect(),
+            _ => data
+                .iter()
+                .flat_map(|x| (*x as f32).to_le_bytes())
+                .collect(),
+        };
+        (name, Raw(dtype, shape.clone(), bytes))
+    });
+    safetensors::serialize(tensors, None).expect("serialises")
+}
+
+/// Paths of all differences.
+fn paths(report: &Report) -> Vec<&str> {
+    report.differences.iter().map(|d| &*d.place.path).collect()
+}
+
+const EACH: [(Dtype, Mode); 4] = [
+    (Dtype::F64, Mode::Isolated),
+    (Dtype::F32, Mode::Isolated),
+    (Dtype::F64, Mode::Cumulative),
+    (Dtype::F32, Mode::Cumulative),
+];
+
+#[rstest]
+fn a_correct_reference_raises_none(
+    #[values(Kind::Encoder, Kind::PreEncoder, Kind::Decoder)] kind: Kind,
+    #[values(1e-6, 1e-12)] eps: f64,
+) {
+    let model = Model::new(kind, eps);
+    let recorded = model.reference(Fault::None);
+    for (dtype, mode) in EACH {
+        let report = model.compare(&recorded, dtype, mode);
+        assert!(
+            report.agrees(),
+            "{dtype:?} {mode:?}: {:?}",
+            report.verdict()
+        );
+        assert_eq!((report.unmatched.len(), report.count(State::Drift)), (0, 0));
+        assert_eq!(report.count(State::Match), recorded.len());
+    }
+    // Also where only the outputs of sublayers are known.
+    let sparse = sublayers(&recorded);
+    for (dtype, mode) in EACH {
+        assert!(model.compare(&sparse, dtype, mode).agrees());
+    }
+}
+
+/// What a recorder of modules' outputs sees.
+fn sublayers(recorded: &Recorded) -> Recorded {
+    let kept = [
+        "self_attn.out",
+        "ffn.out",
+        "norm1.out",
+        "norm2.out",
+        "residual1",
+        "residual2",
+        "logits",
+    ];
+    recorded
+        .iter()
+        .filter(|(name, _)| kept.iter().any(|k| name.ends_with(k)))
+        .map(|(name, t)| (name.clone(), t.clone()))
+        .collect()
+}
+
+/// `path` is the step that must be named; `also` is all else that a reference with the fault really computes
+/// differently from its own operands.
+#[rstest]
+#[case::eps_1e_5_for_1e_6(Kind::Encoder, 1e-6, Fault::Eps(1e-5), "encoder.1.norm1.out", &[])]
+#[case::eps_1e_5_for_1e_6_pre(Kind::PreEncoder, 1e-6, Fault::Eps(1e-5), "encoder.1.norm1.out", &[])]
+#[case::eps_beside_sigma(Kind::Encoder, 1e-5, Fault::EpsBeside, "encoder.1.norm1.out", &[])]
+#[case::variance_over_n_minus_1(Kind::Encoder, 1e-6, Fault::Unbiased, "encoder.1.norm1.var", &[])]
+#[case::gelu_tanh_for_exact(Kind::Encoder, 1e-6, Fault::GeluTanh, "encoder.1.ffn.act", &[])]
+#[case::one_over_root_d_model(Kind::Encoder, 1e-6, Fault::ScaleByDModel, "encoder.1.self_attn.scores", &[])]
+#[case::positions_plus_1(Kind::Encoder, 1e-6, Fault::PositionsPlusOne, "embed.source.positions", &[])]
+#[case::pad_mask_on_the_query_axis(Kind::Encoder, 1e-6, Fault::PadMaskOnQueries, "encoder.1.self_attn.masked_scores", &[])]
+#[case::mask_missing(Kind::Encoder, 1e-6, Fault::NoMask, "encoder.1.self_attn.masked_scores", &[])]
+#[case::mask_missing_causal(Kind::Decoder, 1e-6, Fault::NoMask, "decoder.1.self_attn.masked_scores", &[])]
+#[case::mask_added_after_softmax(Kind::Decoder, 1e-6, Fault::MaskAddedAfterSoftmax, "decoder.1.self_attn.weights", &[])]
+#[case::mask_multiplied_after_softmax(Kind::Decoder, 1e-6, Fault::MaskZeroedAfterSoftmax, "decoder.1.self_attn.weights", &[])]
+#[case::causal_off_by_one(Kind::Decoder, 1e-6, Fault::CausalOffByOne, "decoder.1.self_attn.masked_scores", &[])]
+#[case::heads_merged_without_transpose(Kind::Decoder, 1e-6, Fault::HeadsNotTransposed, "decoder.1.self_attn.concat", &[])]
+#[case::rotary_interleaved_for_halves(Kind::Decoder, 1e-6, Fault::RotaryInterleaved, "decoder.1.self_attn.q_rotated", &["decoder.1.self_attn.k_rotated"])]
+#[case::transposed_square_weight(Kind::Encoder, 1e-6, Fault::TransposedWeight, "encoder.1.self_attn.q", &[])]
+#[case::dropped_bias(Kind::Encoder, 1e-6, Fault::DroppedBias, "encoder.1.ffn.hidden", &[])]
+#[case::residual_from_the_normalised_input(Kind::PreEncoder, 1e-6, Fault::ResidualFromNormalised, "encoder.1.residual1", &[])]
+#[case::dropout_at_inference(Kind::Decoder, 1e-6, Fault::DropoutAtInference, "decoder.1.residual1", &[])]
+#[case::output_head_not_tied(Kind::Decoder, 1e-6, Fault::HeadNotTied, "output.logits", &[])]
+#[case::nan_in_one_weight(Kind::Encoder, 1e-6, Fault::NanInAWeight, "encoder.1.ffn.hidden", &[])]
+fn the_step_with_the_fault_is_named(
+    #[case] kind: Kind,
+    #[case] eps: f64,
+    #[case] fault: Fault,
+    #[case] path: &str,
+    #[case] also: &[&str],
+) {
+    let model = Model::new(kind, eps);
+    let recorded = model.reference(fault);
+    for (dtype, mode) in EACH {
+        let at = format!("{dtype:?} {mode:?}");
+        let report = model.compare(&recorded, dtype, mode);
+        let verdict = report
+            .verdict()
+            .unwrap_or_else(|| panic!("{at}: no difference"));
+        assert_eq!(verdict.place.path, path, "{at}");
+        assert!(!verdict.carried, "{at}");
+        if mode == Mode::Isolated {
+            // Nothing but the cause differs, however far the fault reaches.
+            assert_eq!(paths(&report), [&[path], also].concat(), "{at}");
+        } else {
+            // One that does not come from it, of the other operand of a product, is no carrier.
+            let own = report.differences.iter().filter(|d| !d.carried);
+            assert!(
+                own.clone()
+                    .all(|d| d.place.path == path || also.contains(&&*d.place.path)),
+                "{at}"
+            );
+        }
+        // The step is one that shows it, and the last match one before.
+        let steps = model.session.steps_of(0);
+        let step = verdict.place.step.as_ref().expect("a step");
+        let shown = &steps.list()[step.position];
+        assert!(
+            shown.views.iter().any(|v| v.node == verdict.place.node),
+            "{at}: step {}",
+            step.label
+        );
+        if let Some(last) = &verdict.last_match {
+            let before = last.step.as_ref().expect("a step");
+            assert!(before.position <= step.position, "{at}");
+        }
+        assert_eq!(
+            verdict.last_match.is_none(),
+            fault == Fault::PositionsPlusOne,
+            "{at}"
+        );
+    }
+    // With the outputs of sublayers alone, the step lies in the interval that is named.
+    let sparse = sublayers(&recorded);
+    for (dtype, mode) in EACH {
+        let report = model.compare(&sparse, dtype, mode);
+        let verdict = report.verdict().expect("a difference");
+        let mut within = verdict.between.iter().chain([&verdict.place]);
+        assert!(within.any(|p| p.path == path), "{path} not in {verdict:?}");
+        let last = verdict
+            .last_match
+            .as_ref()
+            .is_none_or(|l| l.place_is_in(&sparse));
+        assert!(last && sparse.contains_key(&verdict.place.path));
+    }
+}
+
+trait InReference {
+    fn place_is_in(&self, recorded: &Recorded) -> bool;
+}
+
+impl InReference for tui_transformer::debug::compare::Place {
+    fn place_is_in(&self, recorded: &Recorded) -> bool {
+        recorded.contains_key(&self.path)
+    }
+}
+
+#[test]
+fn a_reference_with_its_weights_names_the_weight() {
+    let model = Model::new(Kind::Encoder, 1e-6);
+    let name = "encoder.1.self_attn.q.weight";
+    let mut recorded = model.reference(Fault::TransposedWeight);
+    let weight = model.weight(name);
+    let transposed = (0..64).map(|i| weight[i % 8 * 8 + i / 8]).collect();
+    recorded.insert(name.to_owned(), (vec![8, 8], transposed));
+    for (dtype, mode) in EACH {
+        let report = model.compare(&recorded, dtype, mode);
+        assert_eq!(report.verdict().expect("a difference").place.path, name);
+        if mode == Mode::Isolated {
+            // With the weight of the reference, the queries are those of the reference.
+            assert_eq!(paths(&report), [name]);
+        }
+    }
+    let mut recorded = model.reference(Fault::NanInAWeight);
+    let name = "encoder.1.ffn.w1.weight";
+    let mut weight = model.weight(name);
+    weight[8 * 3 + 2] = f64::NAN;
+    recorded.insert(name.to_owned(), (vec![16, 8], weight));
+    for (dtype, mode) in EACH {
+        let report = model.compare(&recorded, dtype, mode);
+        let verdict = report.verdict().expect("a difference");
+        assert_eq!(verdict.place.path, name);
+        let cells = &report
+            .of(verdict.place.node)
+            .expect("checked")
+            .against
+            .as_ref()
+            .expect("compared")
+            .cells;
+        assert_eq!((cells.len(), &cells[0].index[..]), (1, &[3, 2][..]));
+        assert!(cells[0].theirs.is_nan() && !cells[0].ours.is_nan());
+    }
+}
+
+#[test]
+fn hidden_scores_are_equal_by_whatever_number() {
+    for kind in [Kind::Encoder, Kind::Decoder] {
+        let model = Model::new(kind, 1e-6);
+        for fill in [-1e9, f64::from(f32::MIN), -1e4] {
+            let mut recorded = model.reference(Fault::None);
+            for (name, (_, data)) in &mut recorded {
+                if name.ends_with("masked_scores") {
+                    let hidden = data.iter_mut().filter(|x| **x == f64::NEG_INFINITY);
+                    hidden.for_each(|x| *x = fill);
+                }
+            }
+            for (dtype, mode) in EACH {
+                let report = model.compare(&recorded, dtype, mode);
+                assert!(
+                    report.agrees(),
+                    "{fill} {dtype:?} {mode:?}: {:?}",
+                    report.verdict()
+                );
+            }
+        }
+    }
+}
