@@ -334,6 +334,7 @@ fn valid(d: &mut Draw<'_>) -> Scenario {
         symbols: std::collections::BTreeMap::new(),
         walkthrough: Vec::new(),
         expected: Vec::new(),
+        allow: Vec::new(),
     }
 }
 

@@ -4,16 +4,14 @@ use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
 use super::args::Global;
-use super::{Failure, check_decoding, check_gradients, common, value};
-use crate::explain::mask::empty_rows;
+use super::{Failure, check_decoding, check_gradients, check_lints, common, value};
+use crate::debug::cache::Failed;
+use crate::debug::lints::{self, Decoding, Finding};
 use crate::session::{Session, view};
 use crate::text::{Lang, Msg, escape};
 use crate::trace::AnyTrace;
 use crate::trace::derive::replay_node;
 use crate::with_any;
-
-/// Warnings of a run that are written.
-const MOST_WARNINGS: usize = 10;
 
 /// Arguments.
 #[derive(Clone, Debug, clap::Args)]
@@ -30,6 +28,9 @@ pub struct Args {
     /// Largest relative error of a gradient.
     #[arg(long, value_name = "X", value_parser = value::positive, requires = "gradients")]
     pub tolerance: Option<f64>,
+    /// Warnings of lints fail too.
+    #[arg(long)]
+    pub strict: bool,
     /// For programs.
     #[arg(long)]
     pub json: bool,
@@ -44,13 +45,12 @@ struct RunReport {
     different: u64,
     /// Path and index of the first cell whose replay gave other bits.
     first: Option<(String, Vec<usize>)>,
-    /// Rows of masks that see nothing.
-    warnings: Vec<Msg>,
 }
 
 /// What comparing one expected value found.
 #[derive(Debug)]
 struct ExpectedReport {
+    run: usize,
     path: String,
     values: usize,
     wrong: usize,
@@ -68,25 +68,33 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
         .as_deref()
         .map(|name| common::run(&session, name))
         .transpose()?;
+    let wanted = |run: usize| only.is_none_or(|o| o == run);
     let mut runs = Vec::new();
-    for i in (0..session.runs.len()).filter(|i| only.is_none_or(|o| o == *i)) {
+    for i in (0..session.runs.len()).filter(|i| wanted(*i)) {
         let trace = session.trace(i).map_err(common::cannot_run)?;
-        runs.push(replay(&session.runs[i].name, trace, lang));
+        runs.push(replay(&session.runs[i].name, trace));
     }
     let expected = expected(&session)?;
-    let decoding = check_decoding::check(&session, |i| only.is_none_or(|o| o == i))?;
+    let decoding = Decoding::of(&session, wanted).map_err(|e| match e {
+        Failed::Build(msg) => Failure::User(msg),
+        Failed::Run(e) => common::cannot_run(&e),
+    })?;
+    let lints = lints::check_with(&session, wanted, &decoding);
+    let lints = lints.map_err(|e| common::cannot_run(&e))?;
+    let decoding = check_decoding::Report::of(&session, decoding, wanted);
     let gradients = args
         .gradients
         .then(|| check_gradients::compare(&session, only, args.tolerance))
         .transpose()?;
     let good = runs.iter().all(|r| r.different == 0)
         && expected.iter().all(|e| e.wrong == 0)
-        && decoding.good()
+        && check_lints::good(&lints, args.strict)
         && gradients.as_ref().is_none_or(check_gradients::Report::good);
     let mut out = BufWriter::new(io::stdout().lock());
     if args.json {
-        let mut json = to_json(&session, &runs, &expected, good, lang);
+        let mut json = to_json(&session, &runs, &expected, good);
         json["decoding"] = decoding.to_json();
+        json["lints"] = check_lints::to_json(&session, &lints, lang);
         if let Some(g) = &gradients {
             json["gradients"] = g.json();
         }
@@ -96,21 +104,23 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
         if let Some(g) = &gradients {
             g.text(&mut out, lang)?;
         }
-        write_text(&mut out, &session, &runs, &expected, &decoding, good, lang)?;
+        let found = Found {
+            runs: &runs,
+            expected: &expected,
+            decoding: &decoding,
+            lints: &lints,
+        };
+        found.write_text(&mut out, &session, good, lang)?;
     }
     out.flush()?;
     if good { Ok(()) } else { Err(Failure::Check) }
 }
 
-fn replay(name: &str, trace: &AnyTrace, lang: Lang) -> RunReport {
+fn replay(name: &str, trace: &AnyTrace) -> RunReport {
     let program = trace.program();
     let mut report = RunReport {
         name: name.to_owned(),
         nodes: program.len(),
-        warnings: empty_rows(program)
-            .iter()
-            .map(|row| row.message(program, lang))
-            .collect(),
         ..RunReport::default()
     };
     for (id, node) in program.nodes().filter(|(id, _)| trace.reached(*id)) {
@@ -146,6 +156,7 @@ fn expected(session: &Session) -> Result<Vec<ExpectedReport>, Failure> {
             .map(|(i, want)| (value.get(i) - want).abs())
             .collect();
         out.push(ExpectedReport {
+            run,
             path: e.path.clone(),
             values: far.len(),
             wrong: far
@@ -158,102 +169,69 @@ fn expected(session: &Session) -> Result<Vec<ExpectedReport>, Failure> {
     Ok(out)
 }
 
-fn write_text(
-    out: &mut impl Write,
-    session: &Session,
-    runs: &[RunReport],
-    expected: &[ExpectedReport],
-    decoding: &check_decoding::Report,
-    good: bool,
-    lang: Lang,
-) -> io::Result<()> {
-    let say = |msg: Msg| msg.render(lang);
-    writeln!(
-        out,
-        "{}",
-        say(Msg::new("check.scenario")
+/// Everything that the text tells.
+struct Found<'a> {
+    runs: &'a [RunReport],
+    expected: &'a [ExpectedReport],
+    decoding: &'a check_decoding::Report,
+    lints: &'a [Finding],
+}
+
+impl Found<'_> {
+    fn write_text(
+        &self,
+        out: &mut impl Write,
+        session: &Session,
+        good: bool,
+        lang: Lang,
+    ) -> io::Result<()> {
+        let say = |msg: Msg| msg.render(lang);
+        let model = Msg::new("check.scenario")
             .arg("name", escape(&session.scenario.name))
             .arg(
                 "precision",
-                format!("{:?}", session.precision).to_lowercase()
+                format!("{:?}", session.precision).to_lowercase(),
             )
             .arg("steps", session.steps.list().len())
             .arg("parameters", session.specs.len())
             .arg("inline", session.coverage.inline)
             .arg("files", session.coverage.from_files)
-            .arg("initialised", session.coverage.initialised))
-    )?;
-    for name in &session.coverage.unused {
-        writeln!(
-            out,
-            "{}",
-            say(Msg::new("check.unused").arg("name", escape(name)))
-        )?;
-    }
-    for r in runs {
-        writeln!(
-            out,
-            "{}",
-            say(Msg::new("check.run")
+            .arg("initialised", session.coverage.initialised);
+        writeln!(out, "{}", say(model))?;
+        for r in self.runs {
+            let msg = Msg::new("check.run")
                 .arg("run", escape(&r.name))
                 .arg("nodes", r.nodes)
                 .arg("same", r.cells - r.different)
                 .arg("cells", r.cells)
-                .arg("percent", percent(r.cells - r.different, r.cells)))
-        )?;
-        if let Some((path, index)) = &r.first {
-            writeln!(
-                out,
-                "{}",
-                say(Msg::new("check.first")
+                .arg("percent", percent(r.cells - r.different, r.cells));
+            writeln!(out, "{}", say(msg))?;
+            if let Some((path, index)) = &r.first {
+                let msg = Msg::new("check.first")
                     .arg("path", escape(path))
-                    .arg("index", format!("{index:?}")))
-            )?;
+                    .arg("index", format!("{index:?}"));
+                writeln!(out, "{}", say(msg))?;
+            }
         }
-    }
-    for r in runs {
-        for warning in r.warnings.iter().take(MOST_WARNINGS) {
-            let what = escape(&warning.render(lang)).into_owned();
-            let msg = Msg::new("check.warning").arg("run", escape(&r.name));
-            writeln!(out, "{}", say(msg.arg("what", what)))?;
-        }
-        if let Some(left) = r
-            .warnings
-            .len()
-            .checked_sub(MOST_WARNINGS)
-            .filter(|n| *n > 0)
-        {
-            let msg = Msg::new("check.more_warnings").arg("run", escape(&r.name));
-            writeln!(out, "{}", say(msg.arg("count", left)))?;
-        }
-    }
-    for e in expected.iter().filter(|e| e.wrong > 0) {
-        writeln!(
-            out,
-            "{}",
-            say(Msg::new("check.expected_wrong")
+        for e in self.expected.iter().filter(|e| e.wrong > 0) {
+            let msg = Msg::new("check.expected_wrong")
                 .arg("path", escape(&e.path))
                 .arg("wrong", e.wrong)
                 .arg("values", e.values)
-                .arg("largest", format!("{:e}", e.largest)))
-        )?;
-    }
-    let (all, wrong) = expected
-        .iter()
-        .fold((0, 0), |(a, w), e| (a + e.values, w + e.wrong));
-    writeln!(
-        out,
-        "{}",
-        say(Msg::new("check.expected")
+                .arg("largest", format!("{:e}", e.largest));
+            writeln!(out, "{}", say(msg))?;
+        }
+        let count = |of: fn(&ExpectedReport) -> usize| self.expected.iter().map(of).sum::<usize>();
+        let (all, wrong) = (count(|e| e.values), count(|e| e.wrong));
+        let msg = Msg::new("check.expected")
             .arg("right", all - wrong)
-            .arg("all", all))
-    )?;
-    decoding.write_text(out, lang)?;
-    writeln!(
-        out,
-        "{}",
-        say(Msg::new(if good { "check.good" } else { "check.bad" }))
-    )
+            .arg("all", all);
+        writeln!(out, "{}", say(msg))?;
+        self.decoding.write_text(out, lang)?;
+        check_lints::write_text(out, session, self.lints, lang)?;
+        let verdict = Msg::new(if good { "check.good" } else { "check.bad" });
+        writeln!(out, "{}", say(verdict))
+    }
 }
 
 /// Per cent, never rounded up to 100.
@@ -269,7 +247,6 @@ fn to_json(
     runs: &[RunReport],
     expected: &[ExpectedReport],
     good: bool,
-    lang: Lang,
 ) -> serde_json::Value {
     serde_json::json!({
         "scenario": session.scenario.name,
@@ -288,10 +265,10 @@ fn to_json(
             "nodes": r.nodes,
             "derivations": r.cells,
             "bit_equal": r.cells - r.different,
-            "warnings": r.warnings.iter().map(|w| w.render(lang)).collect::<Vec<_>>(),
             "first_different": r.first.as_ref().map(|(path, index)| serde_json::json!({ "path": path, "index": index })),
         })).collect::<Vec<_>>(),
         "expected": expected.iter().map(|e| serde_json::json!({
+            "run": session.runs[e.run].name,
             "path": e.path,
             "values": e.values,
             "wrong": e.wrong,

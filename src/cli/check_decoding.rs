@@ -2,71 +2,46 @@
 
 use std::io::{self, Write};
 
-use super::{Failure, common};
-use crate::debug::cache::{self, Failed};
-use crate::debug::causality;
+use crate::debug::lints::Decoding;
 use crate::debug::teacher::{self, Position, Shift};
 use crate::session::{RunKind, Session};
 use crate::text::{Lang, Msg, escape};
 
 /// What was found.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Report {
-    /// By inference run.
-    caches: Vec<(String, cache::Report)>,
-    /// By training run.
-    causality: Vec<(String, causality::Report)>,
+    /// Names of all runs.
+    names: Vec<String>,
+    /// What was found by running again.
+    pub(super) decoding: Decoding,
     /// By training run.
     shifts: Vec<(String, Shift, Vec<Position>)>,
 }
 
-/// Checks the runs for which `wanted` holds.
-pub(super) fn check(session: &Session, wanted: impl Fn(usize) -> bool) -> Result<Report, Failure> {
-    let mut report = Report::default();
-    for (i, run) in session.runs.iter().enumerate().filter(|(i, _)| wanted(*i)) {
-        if let Some((calls, _)) = session.calls_of(i) {
-            let found = cache::compare(session, i, &calls, &mut ()).map_err(|e| match e {
-                Failed::Build(msg) => Failure::User(msg),
-                Failed::Run(e) => common::cannot_run(&e),
-            })?;
-            report.caches.push((run.name.clone(), found));
-        }
-        if run.kind == RunKind::Training {
-            let shift = teacher::shift(session, i);
-            let positions = || teacher::positions(session, i);
-            report
-                .shifts
-                .extend(shift.map(|s| (run.name.clone(), s, positions())));
-            if let Some(ids) = run
-                .program
-                .find("embed.target.ids")
-                .filter(|_| causal(session, i))
-            {
-                let trace = session.trace(i).map_err(common::cannot_run)?;
-                let found = causality::check(trace, ids, session.target_words.len());
-                report.causality.push((run.name.clone(), found));
-            }
-        }
-    }
-    Ok(report)
-}
-
-/// Whether every layer of the decoder is meant to be causal.
-fn causal(session: &Session, run: usize) -> bool {
-    let decoder = crate::model::params::resolve(session.model_of(run)).decoder;
-    decoder.iter().all(|layer| layer.causal)
-}
-
 impl Report {
-    /// Whether all holds. Labels that are not shifted are a warning: a hand calculation may want them so.
-    pub(super) fn good(&self) -> bool {
-        self.caches.iter().all(|(_, c)| c.first.is_none())
-            && self.causality.iter().all(|(_, c)| c.leak.is_none())
+    /// With how the labels of the runs for which `wanted` holds are shifted.
+    pub(super) fn of(
+        session: &Session,
+        decoding: Decoding,
+        wanted: impl Fn(usize) -> bool,
+    ) -> Self {
+        let runs = session.runs.iter().enumerate();
+        let trains = runs.filter(|(i, r)| wanted(*i) && r.kind == RunKind::Training);
+        let shift = |(i, run): (usize, &crate::session::Run)| {
+            let shift = teacher::shift(session, i)?;
+            Some((run.name.clone(), shift, teacher::positions(session, i)))
+        };
+        Self {
+            names: session.runs.iter().map(|r| r.name.clone()).collect(),
+            decoding,
+            shifts: trains.filter_map(shift).collect(),
+        }
     }
 
     pub(super) fn write_text(&self, out: &mut impl Write, lang: Lang) -> io::Result<()> {
         let mut say = |msg: Msg| writeln!(out, "{}", msg.render(lang));
-        for (run, c) in &self.caches {
+        for (run, c) in &self.decoding.caches {
+            let run = &self.names[*run];
             let (with, without) = (
                 c.flops_cached.iter().sum::<u64>(),
                 c.flops_uncached.iter().sum::<u64>(),
@@ -86,7 +61,9 @@ impl Report {
                     .arg("index", format!("{:?}", d.index)))?;
             }
         }
-        for (run, c) in self.causality.iter().filter(|(_, c)| c.positions > 0) {
+        let causality = self.decoding.causality.iter();
+        for (run, c) in causality.filter(|(_, c)| c.positions > 0) {
+            let run = &self.names[*run];
             match &c.leak {
                 None => say(Msg::new("check.causal")
                     .arg("run", escape(run))
@@ -98,23 +75,14 @@ impl Report {
                     .arg("path", escape(&leak.path)))?,
             }
         }
-        for (run, shift, _) in &self.shifts {
-            let key = match shift {
-                Shift::Next => continue,
-                Shift::Unshifted => "check.unshifted",
-                Shift::Twice => "check.shifted_twice",
-                Shift::Other => "check.shifted_other",
-            };
-            say(Msg::new(key).arg("run", escape(run)))?;
-        }
         Ok(())
     }
 
     pub(super) fn to_json(&self) -> serde_json::Value {
         use serde_json::json;
         json!({
-            "cache": self.caches.iter().map(|(run, c)| json!({
-                "run": run,
+            "cache": self.decoding.caches.iter().map(|(run, c)| json!({
+                "run": self.names[*run],
                 "calls": c.frames,
                 "paths": c.paths,
                 "cells": c.cells,
@@ -123,8 +91,8 @@ impl Report {
                 "flops": { "cached": c.flops_cached, "uncached": c.flops_uncached },
                 "cache_bytes": c.cache_bytes,
             })).collect::<Vec<_>>(),
-            "causality": self.causality.iter().map(|(run, c)| json!({
-                "run": run,
+            "causality": self.decoding.causality.iter().map(|(run, c)| json!({
+                "run": self.names[*run],
                 "positions": c.positions,
                 "leak": c.leak.as_ref().map(|l| json!({ "changed": l.changed, "row": l.row, "path": l.path, "mask": l.mask })),
             })).collect::<Vec<_>>(),

@@ -11,6 +11,7 @@ pub mod value;
 pub mod check;
 mod check_decoding;
 mod check_gradients;
+mod check_lints;
 mod common;
 pub mod compare;
 mod compare_report;

@@ -112,7 +112,7 @@ fn earlier_row<T: Real>(
 }
 
 /// The axis of positions, and that of keys where there is one.
-fn axes(shape: &Shape, tokens: usize) -> Option<(usize, Option<usize>)> {
+pub(super) fn axes(shape: &Shape, tokens: usize) -> Option<(usize, Option<usize>)> {
     let long = |d: &usize| shape.dims()[*d] == tokens;
     let named = |d: &usize, names: &[Axis]| names.contains(&shape.axes()[*d]);
     let rank = shape.rank();
@@ -121,12 +121,14 @@ fn axes(shape: &Shape, tokens: usize) -> Option<(usize, Option<usize>)> {
     Some((row, key))
 }
 
-fn before_softmax(path: &str) -> bool {
+/// Whether a score stands there that the mask may still hide.
+pub(super) fn before_softmax(path: &str) -> bool {
     let last = path.rsplit('.').next().unwrap_or(path);
     last.starts_with("scores") || matches!(last, "masked_scores" | "shifted")
 }
 
-fn mask_near(program: &Program, id: NodeId) -> Option<String> {
+/// The mask of the attention that `id` belongs to.
+pub(super) fn mask_near(program: &Program, id: NodeId) -> Option<String> {
     let scope = program.enclosing(id, |k| *k == crate::program::ScopeKind::Attention)?;
     let path = format!("{}.mask", program.scope(scope).path);
     program.find(&path).map(|_| path)

@@ -3,5 +3,6 @@
 pub mod cache;
 pub mod causality;
 pub mod compare;
+pub mod lints;
 pub mod side;
 pub mod teacher;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::lint::Lint;
 use crate::model::config::ModelConfig;
 use crate::tensor::Precision;
 
@@ -65,6 +66,9 @@ pub struct Scenario {
     /// Values that a run must reproduce.
     #[serde(default)]
     pub expected: Vec<Expected>,
+    /// Lints whose findings are meant so: `check` tells them as information.
+    #[serde(default)]
+    pub allow: Vec<Lint>,
 }
 
 fn f64_precision() -> Precision {
@@ -304,6 +308,8 @@ pub struct Changes {
     pub target: Option<Input>,
     /// What each target position must predict.
     pub labels: Option<Labels>,
+    /// Lints that are allowed in this run, besides those of the scenario.
+    pub allow: Vec<Lint>,
 }
 
 fn training() -> String {

@@ -24,6 +24,8 @@ pub struct Coverage {
     pub initialised: usize,
     /// Tensors of the files that no parameter uses.
     pub unused: Vec<String>,
+    /// Parameters that the files lack and that a rule for everything made, although there are files.
+    pub made_up: Vec<String>,
 }
 
 /// The value of every parameter in `specs`. `open` reads a file named in the scenario.
@@ -124,7 +126,12 @@ pub fn load<T: Real>(
             continue 'specs;
         }
         match rule(weights, &spec.path) {
-            Some(init) => to_make.push((spec, init)),
+            Some((pattern, init)) => {
+                if !files.is_empty() && pattern == "*" {
+                    coverage.made_up.push(spec.path.clone());
+                }
+                to_make.push((spec, init));
+            }
             // What a broken pattern was meant to hold for is not known; the pattern itself is a problem told elsewhere.
             None if broken_pattern => {}
             None => problems.push(
@@ -297,7 +304,8 @@ fn not_finite(value: &WeightValue) -> Option<(String, f64)> {
     }
 }
 
-fn rule(weights: &Weights, path: &str) -> Option<Init> {
+/// The first initialiser that holds for `path`, and its pattern.
+fn rule<'w>(weights: &'w Weights, path: &str) -> Option<(&'w str, Init)> {
     let fits = |pattern: &str| {
         GlobBuilder::new(pattern)
             .literal_separator(false)
@@ -305,7 +313,7 @@ fn rule(weights: &Weights, path: &str) -> Option<Init> {
             .is_ok_and(|g| g.compile_matcher().is_match(path))
     };
     if let Some(rule) = weights.init.iter().find(|r| fits(&r.paths)) {
-        return Some(rule.with);
+        return Some((rule.paths.as_str(), rule.with));
     }
     None
 }

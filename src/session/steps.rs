@@ -57,6 +57,11 @@ impl Steps {
         self.places.get(&(run, node)).map_or(&[], Vec::as_slice)
     }
 
+    /// Position of the first step that shows any part of `node`.
+    pub fn first_showing(&self, run: usize, node: NodeId) -> Option<usize> {
+        self.showing(run, node).first().copied()
+    }
+
     /// The nearest step at or before `from` that shows `cell`, else the first one after.
     pub fn locate(&self, run: usize, cell: Cell, from: usize) -> Option<Place> {
         let steps = self.places.get(&(run, cell.node))?;

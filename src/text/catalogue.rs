@@ -38,6 +38,7 @@ const FILES: &[(&str, &str)] = &[
     ("export.ron", include_str!("../../assets/i18n/export.ron")),
     ("tui.ron", include_str!("../../assets/i18n/tui.ron")),
     ("debug.ron", include_str!("../../assets/i18n/debug.ron")),
+    ("lints.ron", include_str!("../../assets/i18n/lints.ron")),
     ("cli.ron", include_str!("../../assets/i18n/cli.ron")),
     ("train.ron", include_str!("../../assets/i18n/train.ron")),
     ("compare.ron", include_str!("../../assets/i18n/compare.ron")),

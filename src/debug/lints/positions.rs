@@ -1,0 +1,71 @@
+//! Positions are counted from 0, and with a cache from where it ends.
+
+use super::{Look, brief, is_derived, without_call};
+use crate::program::{Leaf, Node, NodeId, Op, Pick, Unary};
+use crate::scenario::lint::{Lint, Severity};
+use crate::tensor::{Axis, Real};
+
+pub(super) fn look<T: Real>(look: &mut Look<'_, T>) {
+    let counted: Vec<NodeId> = look
+        .nodes()
+        .filter(|(id, n)| !is_derived(&n.path) && counts(look, *id, n))
+        .map(|(id, _)| id)
+        .collect();
+    for id in counted {
+        let value = look.trace.value(id);
+        let expected = first_of_call(look, id) as f64;
+        let n = value.shape().len();
+        let wrong = |i: &usize| value.get(*i) != expected + *i as f64;
+        let Some(at) = (0..n).find(wrong) else {
+            continue;
+        };
+        let offset = value.get(0) - expected;
+        let even = (0..n).all(|i| value.get(i) - i as f64 == value.get(0));
+        // Some models count from 1 or 2; a cached call that disagrees with the ones before, or a jump, is no such choice.
+        let severity = if even && expected == 0.0 {
+            Severity::Warning
+        } else {
+            Severity::Error
+        };
+        let count = (0..n).filter(wrong).count();
+        let args = [
+            ("wanted", brief(expected + at as f64)),
+            ("offset", brief(offset)),
+        ];
+        let kind = (Lint::PositionsOffset, severity);
+        look.tell(kind, (id, Some(at)), (value.get(at), count), &args);
+    }
+}
+
+/// Whether `id` holds the positions of tokens: what sines and cosines are taken of, or what rows of a table that is
+/// no vocabulary are picked by.
+fn counts<T: Real>(look: &Look<'_, T>, id: NodeId, node: &Node) -> bool {
+    let Op::Leaf(Leaf::Constant(_)) = node.op else {
+        return false;
+    };
+    let by_token = node.shape.axes().first() == Some(&Axis::Token);
+    by_token
+        && look.readers(id).any(|(reader, n)| match n.op {
+            Op::Binary(_) => look
+                .readers(reader)
+                .any(|(_, n)| matches!(n.op, Op::Unary(Unary::Sin | Unary::Cos))),
+            // Ids of tokens have an axis of sentences before that of tokens.
+            Op::Gather(Pick::Rows) => n.inputs[1] == id && node.shape.rank() == 1,
+            _ => false,
+        })
+}
+
+/// Position of the first token that the call of `id` reads: as many as the cache holds.
+fn first_of_call<T: Real>(look: &Look<'_, T>, id: NodeId) -> usize {
+    let path = &look.program.node(id).path;
+    let call = &path[..path.len() - without_call(path).len()];
+    let last = |name: &str| {
+        let node = look.program.find(&format!("{call}{name}"))?;
+        look.program.node(node).shape.dims().last().copied()
+    };
+    if call.is_empty() {
+        return 0;
+    }
+    let (all, read) = (last("tokens"), last("embed.target.ids"));
+    all.zip(read).map_or(0, |(all, read)| all - read.min(all))
+}
