@@ -64,15 +64,11 @@ impl Report {
         let causality = self.decoding.causality.iter();
         for (run, c) in causality.filter(|(_, c)| c.positions > 0) {
             let run = &self.names[*run];
-            match &c.leak {
-                None => say(Msg::new("check.causal")
+            // A leak is told by the lints.
+            if c.leak.is_none() {
+                say(Msg::new("check.causal")
                     .arg("run", escape(run))
-                    .arg("positions", c.positions))?,
-                Some(leak) => say(Msg::new("check.leak")
-                    .arg("run", escape(run))
-                    .arg("changed", leak.changed)
-                    .arg("row", leak.row)
-                    .arg("path", escape(&leak.path)))?,
+                    .arg("positions", c.positions))?;
             }
         }
         Ok(())

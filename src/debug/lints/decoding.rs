@@ -2,7 +2,6 @@
 
 use super::{Finding, bracketed};
 use crate::debug::{cache, causality};
-use crate::model::params::resolve;
 use crate::scenario::lint::{Lint, Severity};
 use crate::session::{RunKind, Session};
 use crate::text::Msg;
@@ -15,7 +14,7 @@ pub use crate::debug::cache::Failed;
 pub struct Decoding {
     /// Cached against uncached, of inference runs.
     pub caches: Vec<(usize, cache::Report)>,
-    /// Later tokens changed, of training runs with a causal decoder.
+    /// Later tokens changed, of training runs with a decoder.
     pub causality: Vec<(usize, causality::Report)>,
 }
 
@@ -38,7 +37,7 @@ impl Decoding {
                 found.caches.push((i, report));
             }
             let ids = run.program.find("embed.target.ids");
-            if let Some(ids) = ids.filter(|_| run.kind == RunKind::Training && causal(session, i)) {
+            if let Some(ids) = ids.filter(|_| run.kind == RunKind::Training) {
                 let trace = session.trace(i).map_err(Clone::clone)?;
                 let report = causality::check(trace, ids, session.target_words.len());
                 found.causality.push((i, report));
@@ -109,10 +108,4 @@ impl Decoding {
             msg,
         })
     }
-}
-
-/// Whether every layer of the decoder is meant to be causal.
-fn causal(session: &Session, run: usize) -> bool {
-    let decoder = resolve(session.model_of(run)).decoder;
-    decoder.iter().all(|layer| layer.causal)
 }

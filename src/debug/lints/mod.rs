@@ -148,7 +148,10 @@ pub fn check_with(
         if session.runs[run].kind == RunKind::Training {
             of_run.extend(labels::of_run(session, run));
         }
-        of_run.extend(decoding.findings(session, run));
+        // What the weights show already is not told again from its consequences.
+        let ahead = of_run.iter().any(|f| f.lint == Lint::FutureAttention);
+        let again = decoding.findings(session, run).into_iter();
+        of_run.extend(again.filter(|f| !(ahead && f.lint == Lint::FutureLeak)));
         for finding in &mut of_run {
             finding.run = Some(run);
         }

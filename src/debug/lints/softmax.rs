@@ -65,7 +65,8 @@ fn sums<T: Real>(look: &mut Look<'_, T>, id: NodeId) {
             continue;
         }
         count += 1;
-        if off > worst.0 {
+        // Of rows that are equally far off the first one is told, whatever rounding says.
+        if off > 1.01 * worst.0 {
             worst = (off, row * n, sum);
         }
     }
