@@ -14,7 +14,7 @@ use tui_transformer::program::{Affine, Binary, Builder, Constant, NodeId, Progra
 use tui_transformer::program::{BuildError, reason};
 use tui_transformer::scenario::lint::{Lint, Severity};
 use tui_transformer::tensor::{Axis, Real, Shape, Tensor, Value};
-use tui_transformer::trace::{AnyTrace, Flow, Settings, Sink, run};
+use tui_transformer::trace::{AnyTrace, Flow, Sink, run};
 
 /// Puts the rows of a cache one place off.
 struct OneOff(&'static str);
