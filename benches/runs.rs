@@ -50,9 +50,12 @@ fn bert(c: &mut Criterion) {
         }],
         ..Weights::default()
     };
-    let (bindings, _) = weights::load::<f32>(&given, &parameters(&config, vocab), &|_| {
-        unreachable!("no files")
-    })
+    let (bindings, _) = weights::load::<f32>(
+        &given,
+        &parameters(&config, vocab),
+        &|_| unreachable!("no files"),
+        &|_| None,
+    )
     .expect("weights");
     let source = Sequences::one((0..128).map(|i| i * 7 % 1000).collect());
     let (program, outputs) = forward(&Forward {

@@ -12,7 +12,9 @@ use tui_transformer::program::{
 use tui_transformer::tensor::{DType, Real, Shape, Tensor, Value};
 use tui_transformer::trace::derive::{Cell, replay_node};
 use tui_transformer::trace::provenance::{read_by, reads};
-use tui_transformer::trace::{Bindings, Edit, Flow, Keep, Settings, Trace, run, run_with};
+use tui_transformer::trace::{
+    Bindings, Edit, Flow, Held, HeldSink, Keep, Settings, Trace, rerun, run, run_with,
+};
 
 /// One random step of a program over matrices `[n, n]`.
 #[derive(Clone, Debug)]
@@ -197,14 +199,42 @@ fn holds<T: Real>(
             data[cell.flat] = T::from_f64(0.25);
             Flow::Replace(Value::Float(Tensor::new(*value.shape(), data)))
         };
-        let rerun = run_with(&program, &given, &Settings::default(), &mut sink).expect("runs");
-        same(&guess, &rerun)?;
+        let full = run_with(&program, &given, &Settings::default(), &mut sink).expect("runs");
+        same(&guess, &full)?;
         let (of_sparse, _) = sparse.changed_nodes(&[Edit { cell, value: 0.25 }]);
-        same(&of_sparse, &rerun)?;
+        same(&of_sparse, &full)?;
         // Nothing was touched that does not depend on the cell.
         for id in changed {
             prop_assert!(id >= node);
         }
+        // A run that takes from others what it can: from the plain one, and back from the edited one.
+        let mut held = Held::default();
+        held.hold(Edit { cell, value: 0.25 });
+        let held = Arc::new(held);
+        let none = Arc::new(Held::default());
+        let with = |held, donors: &[&Trace<T>]| {
+            rerun(&program, &given, held, &Settings::default(), donors).expect("runs")
+        };
+        let edited = with(&held, &[&trace]);
+        same(&edited, &full)?;
+        same(&with(&held, &[]), &full)?;
+        same(&with(&none, &[&edited]), &trace)?;
+        same(&with(&held, &[&trace, &edited]), &full)?;
+        let back = with(&none, &[&edited, &trace]);
+        for (id, node) in program
+            .nodes()
+            .filter(|(_, n)| !matches!(n.op, Op::Leaf(_)))
+        {
+            let shared = back.value(id).shares_memory_with(&trace.value(id));
+            prop_assert!(shared, "{} was computed again", node.path);
+        }
+        for (id, node) in program.nodes() {
+            let found = replay_node(&edited, id);
+            prop_assert_eq!(found.different, 0, "{} replays to other bits", node.path);
+        }
+        let mut sink = HeldSink(&held);
+        let sunk = run_with(&program, &given, &Settings::default(), &mut sink).expect("runs");
+        same(&sunk, &full)?;
     }
     // What a cell reads is read by it, and the other way round.
     for (id, node) in program

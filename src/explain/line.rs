@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use super::mask::reasons;
 use crate::program::{Affine, Binary, Leaf, NodeId, Op, Program, Reduction, ScopeKind, Unary};
-use crate::text::{Lang, NumberFormat};
+use crate::text::{Lang, NumberFormat, tr};
 use crate::trace::derive::{Arithmetic, Cell, Replay};
 use crate::trace::{AnyTrace, AnyValue};
 use crate::with_any;
@@ -178,6 +178,9 @@ impl<'t> Explainer<'t> {
 
     /// Why a cell of a mask hides what it hides, in words; `None` where it hides nothing or is no mask.
     fn why_masked(&self, mask: Cell) -> Option<String> {
+        if let Some(x) = self.trace.held().get(mask) {
+            return (x != 0.0).then(|| tr(self.lang, "explain.edited").to_owned());
+        }
         if let Op::Leaf(Leaf::Mask(m)) = &self.program().node(mask.node).op {
             return Some(reasons(m.reasons[mask.flat], self.lang)).filter(|w| !w.is_empty());
         }
@@ -249,7 +252,9 @@ impl<'t> Explainer<'t> {
             }
             Some(Moved::Given) => {
                 spans.push(text(result));
-                if let Some(why) = self.why_masked(cell) {
+                let edited = self.trace.held().get(cell).is_some();
+                let edited = edited.then(|| tr(self.lang, "explain.edited").to_owned());
+                if let Some(why) = edited.or_else(|| self.why_masked(cell)) {
                     spans.push(text(format!(" ({why})")));
                 }
             }

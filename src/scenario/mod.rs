@@ -1,6 +1,7 @@
 //! Scenario files: schema, loading, diagnostics, validation, the scenarios that are embedded.
 
 pub mod diagnostic;
+pub mod edit;
 pub mod lint;
 mod load;
 mod npz;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::edit::Edit;
 use super::lint::Lint;
 use crate::model::config::ModelConfig;
 use crate::tensor::Precision;
@@ -54,6 +55,9 @@ pub struct Scenario {
     pub labels: Labels,
     /// Runs, in order.
     pub runs: Vec<Run>,
+    /// Recorded values that are edited, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub edits: Vec<Edit>,
     /// Remarks by path, which stand beside the steps of automatic plans that show it.
     #[serde(default)]
     pub remarks: BTreeMap<String, Text>,

@@ -28,7 +28,8 @@ pub struct Coverage {
     pub made_up: Vec<String>,
 }
 
-/// The value of every parameter in `specs`. `open` reads a file named in the scenario.
+/// The value of every parameter in `specs`. `open` reads a file named in the scenario; a parameter that `have` gives is
+/// not looked for.
 ///
 /// # Errors
 /// Every parameter that is missing, misshapen or not finite, and every file that cannot be read.
@@ -36,7 +37,13 @@ pub fn load<T: Real>(
     weights: &Weights,
     specs: &[ParamSpec],
     open: &dyn Fn(&str) -> Result<Vec<u8>, Msg>,
+    have: &dyn Fn(&ParamSpec) -> Option<Value<T>>,
 ) -> Result<(Bindings<T>, Coverage), Vec<Problem>> {
+    let mut bindings: Bindings<T> = specs
+        .iter()
+        .filter_map(|s| Some((s.path.as_str().into(), have(s)?)))
+        .collect();
+    let all_there = bindings.len() == specs.len();
     let mut problems = Vec::new();
     let mut coverage = Coverage::default();
     let known: BTreeSet<&str> = specs.iter().map(|s| s.path.as_str()).collect();
@@ -56,7 +63,7 @@ pub fn load<T: Real>(
         problems.push(problem);
     }
     let mut files: Vec<(usize, Tensors<T>)> = Vec::new();
-    for (i, file) in weights.files.iter().enumerate() {
+    for (i, file) in weights.files.iter().enumerate().filter(|_| !all_there) {
         let at = format!("weights.files[{i}]");
         let bytes = match open(&file.path) {
             Ok(bytes) => bytes,
@@ -75,10 +82,12 @@ pub fn load<T: Real>(
         }
     }
     let mut used: BTreeSet<(usize, String)> = BTreeSet::new();
-    let mut bindings = Bindings::new();
     let mut to_make: Vec<(&ParamSpec, Init)> = Vec::new();
     let broken_pattern = (weights.init.iter()).any(|r| GlobBuilder::new(&r.paths).build().is_err());
     'specs: for spec in specs {
+        if bindings.contains_key(spec.path.as_str()) {
+            continue;
+        }
         if let Some(value) = weights.values.get(&spec.path) {
             match inline(value, spec) {
                 Ok(tensor) => {

@@ -39,7 +39,7 @@ fn no_file(_: &str) -> Result<Vec<u8>, Msg> {
 }
 
 fn values<T: Real>(weights: &Weights, specs: &[ParamSpec], path: &str) -> Vec<f64> {
-    let (made, _) = load::<T>(weights, specs, &no_file).expect("weights");
+    let (made, _) = load::<T>(weights, specs, &no_file, &|_| None).expect("weights");
     made[path]
         .float()
         .data()
@@ -237,7 +237,7 @@ impl WeightsOf {
             ..Weights::default()
         };
         let open = |_: &str| Ok(self.0.clone());
-        let problems = load::<f64>(&weights, specs, &open).expect_err("something wrong");
+        let problems = load::<f64>(&weights, specs, &open, &|_| None).expect_err("something wrong");
         problems
             .into_iter()
             .map(|p| (&*p.at.leak(), p.msg.key))
@@ -260,7 +260,8 @@ fn a_later_file_stands_before_an_earlier_one_and_what_is_unused_is_told() {
         let x: f32 = if name.starts_with("first") { 1.0 } else { 2.0 };
         Ok(safetensors("F32", &x.to_le_bytes().repeat(4)))
     };
-    let (made, coverage) = load::<f64>(&weights, &[matrix("w", 2, 2)], &open).expect("weights");
+    let (made, coverage) =
+        load::<f64>(&weights, &[matrix("w", 2, 2)], &open, &|_| None).expect("weights");
     assert_eq!(made["w"].float().data(), [2.0; 4]);
     assert_eq!(
         (coverage.from_files, coverage.unused),

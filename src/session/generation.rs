@@ -15,7 +15,7 @@ use crate::program::{NodeId, Program, cost};
 use crate::scenario::schema;
 use crate::tensor::{Precision, Real, Value};
 use crate::text::Msg;
-use crate::trace::{AnyTrace, Flow, Keep, RunError, Settings, Sink, run_with};
+use crate::trace::{AnyTrace, Flow, HeldSink, Keep, RunError, Settings, Sink, Then, run_with};
 
 /// One decoding call, as it ended.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -122,7 +122,8 @@ impl Session {
         .map_err(|e| Msg::new("scenario.build").arg("why", e))
     }
 
-    /// Runs a program over this session's parameters, keeping the nodes for which `keep` holds.
+    /// Runs a program over this session's parameters, keeping the nodes for which `keep` holds. The scenario's edits
+    /// for all runs act in it.
     ///
     /// # Errors
     /// Where it cannot run.
@@ -140,6 +141,8 @@ impl Session {
             }
         }
         let keep = Keep::only(program, keep);
+        let held = self.held_in(program);
+        let sink = &mut Then(HeldSink(&held), sink);
         Ok(match &self.params {
             AnyBindings::F32(b) => AnyTrace::F32(run_with(program, b, &settings(keep), sink)?),
             AnyBindings::F64(b) => AnyTrace::F64(run_with(program, b, &settings(keep), sink)?),

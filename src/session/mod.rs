@@ -1,11 +1,13 @@
 //! A scenario opened: its words, its parameters, its runs (executed when first looked at) and its numbered steps.
 
 mod check;
+mod edits;
 pub mod generation;
 mod inputs;
 pub mod insight;
 mod labels;
 mod open;
+mod rebuild;
 mod remarks;
 mod runs;
 mod stages;
@@ -26,7 +28,7 @@ use crate::scenario::tokenise::Words;
 use crate::scenario::weights::Coverage;
 use crate::tensor::Precision;
 use crate::trace::train::Lesson;
-use crate::trace::{AnyTrace, Bindings, RunError};
+use crate::trace::{AnyTrace, Bindings, Held, RunError};
 use crate::walkthrough::Detail;
 
 pub use check::MOST_BEAMS;
@@ -75,6 +77,8 @@ pub struct Run {
     pub inputs: Arc<Inputs>,
     /// What an update reads besides the parameters; of a run of that kind.
     lesson: Option<(Arc<Lesson>, Optimiser)>,
+    /// Cells that are edited while it goes on.
+    held: Arc<Held>,
     trace: OnceLock<Result<AnyTrace, RunError>>,
     rounded: Mutex<HashMap<u8, Arc<AnyTrace>>>,
 }
@@ -108,6 +112,8 @@ pub struct Session {
     pub steps: Arc<Steps>,
     /// Detail of automatic plans.
     pub detail: Detail,
+    /// The session that this one is an edit of; what its runs computed is not computed again.
+    base: Option<Arc<Session>>,
     run_steps: Mutex<HashMap<usize, Arc<Steps>>>,
 }
 

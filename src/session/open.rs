@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use super::check::settings;
+use super::edits::{edits_params, resolve};
 use super::inputs::{Given, inputs, prefix};
 use super::remarks::given;
 use super::training::optimiser;
@@ -51,6 +52,17 @@ pub fn open(
     scenario: Scenario,
     origin: Option<&Path>,
     options: Options,
+) -> Result<Session, Vec<Problem>> {
+    open_beside(scenario, origin, options, None)
+}
+
+/// As [`open`]; parameters that `base` has already, of the same shape and from the same source, are its own. With a
+/// base, no updates are made: those that it has made are in its parameters.
+pub(super) fn open_beside(
+    scenario: Scenario,
+    origin: Option<&Path>,
+    options: Options,
+    base: Option<&Arc<Session>>,
 ) -> Result<Session, Vec<Problem>> {
     let folder = origin.and_then(Path::parent);
     let open_file = |name: &str| -> Result<Vec<u8>, Msg> {
@@ -136,11 +148,17 @@ pub fn open(
     if !problems.is_empty() && numbers > MANY_NUMBERS {
         return Err(problems);
     }
+    let base = base.filter(|b| b.precision == precision);
+    let known = base.map(|b| b.known(&scenario.weights));
     let loaded = match precision {
-        Precision::F64 => weights::load(&scenario.weights, &specs, &open_file)
-            .map(|(b, c)| (AnyBindings::F64(b), c)),
-        Precision::F32 => weights::load(&scenario.weights, &specs, &open_file)
-            .map(|(b, c)| (AnyBindings::F32(b), c)),
+        Precision::F64 => weights::load(&scenario.weights, &specs, &open_file, &|spec| {
+            known.as_ref()?.get_f64(spec)
+        })
+        .map(|(b, c)| (AnyBindings::F64(b), c)),
+        Precision::F32 => weights::load(&scenario.weights, &specs, &open_file, &|spec| {
+            known.as_ref()?.get_f32(spec)
+        })
+        .map(|(b, c)| (AnyBindings::F32(b), c)),
     };
     let (params, coverage) = match loaded {
         Ok(loaded) if problems.is_empty() => loaded,
@@ -164,18 +182,38 @@ pub fn open(
         runs: Vec::new(),
         steps: Arc::default(),
         detail: options.detail,
+        base: base.map(Arc::clone),
         run_steps: Mutex::default(),
     };
     session.runs = runs(&session, &changed, vocab).map_err(|p| vec![p])?;
-    let made = options.update.saturating_sub(1);
-    if made > 0 {
+    let resolved = resolve(&session)?;
+    let made = base.map_or(options.update.saturating_sub(1), |b| b.updates);
+    if let Some(base) = base.filter(|_| made > 0) {
+        session.keep_updates(base)?;
+        session.edit_params(&resolved.params, base.scenario.edits.len());
+    } else {
+        session.edit_params(&resolved.params, 0);
+    }
+    if made > 0 && base.is_none() {
+        if let Some(i) = session
+            .scenario
+            .edits
+            .iter()
+            .position(|e| !edits_params(&session, e))
+        {
+            let msg = Msg::new("edit.in_training");
+            return Err(vec![Problem::new(format!("edits[{i}]"), msg)]);
+        }
         let run = session
             .training_run()
             .ok_or_else(|| vec![Problem::new("runs", Msg::new("train.no_loss"))])?;
         session
             .advance(run, made)
             .map_err(|stopped| vec![Problem::new("", stopped.message())])?;
-        for run in &mut session.runs {
+    }
+    for (run, held) in session.runs.iter_mut().zip(resolved.held) {
+        run.held = Arc::new(held);
+        if made > 0 {
             run.program = reseeded(&run.program, made);
         }
     }
@@ -314,6 +352,7 @@ fn new_run(
         outputs,
         lesson: None,
         inputs: Arc::clone(inputs),
+        held: Arc::default(),
         trace: OnceLock::new(),
         rounded: Mutex::new(HashMap::new()),
     }

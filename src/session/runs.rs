@@ -6,7 +6,9 @@ use std::sync::Arc;
 use super::{AnyBindings, Run, Session};
 use crate::tensor::Real;
 use crate::trace::train::State;
-use crate::trace::{AnyTrace, Bindings, RoundedSink, RunError, Settings, Sink, Trace, run_with};
+use crate::trace::{
+    AnyTrace, Bindings, HeldSink, RoundedSink, RunError, Settings, Then, Trace, rerun, run_with,
+};
 
 impl Session {
     /// The trace of run `run`.
@@ -15,7 +17,14 @@ impl Session {
     /// Where it cannot run.
     pub fn trace(&self, run: usize) -> Result<&AnyTrace, &RunError> {
         let r = &self.runs[run];
-        r.trace.get_or_init(|| self.execute(run, None)).as_ref()
+        let made = r.trace.get_or_init(|| {
+            let base = self.base.as_ref().and_then(|b| {
+                let run = b.run_named(&r.name)?;
+                b.trace(run).ok()
+            });
+            self.execute(r, None, base.as_slice())
+        });
+        made.as_ref()
     }
 
     /// The trace of run `run` in which every written number was rounded to `digits` decimals before it was used.
@@ -31,13 +40,56 @@ impl Session {
         if let Some(trace) = made.get(&digits) {
             return Ok(Arc::clone(trace));
         }
-        let trace = Arc::new(self.execute(run, Some(digits))?);
+        let trace = Arc::new(self.execute(r, Some(digits), &[])?);
         made.insert(digits, Arc::clone(&trace));
         Ok(trace)
     }
 
+    /// Runs `run`, taking from `donors` what cannot be another.
+    pub(super) fn execute(
+        &self,
+        run: &Run,
+        round: Option<u8>,
+        donors: &[&AnyTrace],
+    ) -> Result<AnyTrace, RunError> {
+        fn go<T: Real>(
+            run: &Run,
+            bindings: &Bindings<T>,
+            round: Option<u8>,
+            donors: &[&Trace<T>],
+        ) -> Result<Trace<T>, RunError> {
+            let (program, held) = (&run.program, &run.held);
+            let settings = Settings::default();
+            let trace = match round {
+                Some(digits) => {
+                    let mut sink = Then(RoundedSink { digits }, &mut HeldSink(held));
+                    run_with(program, bindings, &settings, &mut sink)?
+                }
+                None if held.is_empty() && donors.is_empty() => {
+                    return run_with(program, bindings, &settings, &mut ());
+                }
+                None => return rerun(program, bindings, held, &settings, donors),
+            };
+            Ok(trace.with_held(Arc::clone(held)))
+        }
+        Ok(match &*self.bindings_of(run) {
+            AnyBindings::F64(b) => {
+                let donors: Vec<_> = donors.iter().filter_map(|d| d.f64()).collect();
+                AnyTrace::F64(go(run, b, round, &donors)?)
+            }
+            AnyBindings::F32(b) => {
+                let donors: Vec<_> = donors.iter().filter_map(|d| d.f32()).collect();
+                AnyTrace::F32(go(run, b, round, &donors)?)
+            }
+        })
+    }
+
     /// What run `run` reads: the parameters, and of an update what its optimiser reads besides.
     pub fn bindings(&self, run: usize) -> Cow<'_, AnyBindings> {
+        self.bindings_of(&self.runs[run])
+    }
+
+    fn bindings_of(&self, run: &Run) -> Cow<'_, AnyBindings> {
         fn bound<T: Real>(run: &Run, params: &Bindings<T>, updates: u64) -> Option<Bindings<T>> {
             let (lesson, optimiser) = run.lesson.as_ref()?;
             let mut state = State {
@@ -47,33 +99,10 @@ impl Session {
             lesson.bind(optimiser, &mut state);
             Some(state.values)
         }
-        let run = &self.runs[run];
         let own = match &self.params {
             AnyBindings::F64(b) => bound(run, b, self.updates).map(AnyBindings::F64),
             AnyBindings::F32(b) => bound(run, b, self.updates).map(AnyBindings::F32),
         };
         own.map_or(Cow::Borrowed(&self.params), Cow::Owned)
-    }
-
-    fn execute(&self, run: usize, round: Option<u8>) -> Result<AnyTrace, RunError> {
-        fn go<T: Real>(
-            run: &Run,
-            bindings: &Bindings<T>,
-            sink: &mut impl Sink<T>,
-        ) -> Result<Trace<T>, RunError> {
-            run_with(&run.program, bindings, &Settings::default(), sink)
-        }
-        let bindings = self.bindings(run);
-        let run = &self.runs[run];
-        Ok(match (&*bindings, round) {
-            (AnyBindings::F64(b), None) => AnyTrace::F64(go(run, b, &mut ())?),
-            (AnyBindings::F64(b), Some(digits)) => {
-                AnyTrace::F64(go(run, b, &mut RoundedSink { digits })?)
-            }
-            (AnyBindings::F32(b), None) => AnyTrace::F32(go(run, b, &mut ())?),
-            (AnyBindings::F32(b), Some(digits)) => {
-                AnyTrace::F32(go(run, b, &mut RoundedSink { digits })?)
-            }
-        })
     }
 }

@@ -261,9 +261,31 @@ impl<T: Real> Value<T> {
 
     /// Whether all bits are equal.
     pub fn same_bits(&self, other: &Self) -> bool {
-        self.dtype() == other.dtype()
-            && self.shape().same_dims(other.shape())
-            && (0..self.shape().len()).all(|i| self.bits(i) == other.bits(i))
+        if !self.shape().same_dims(other.shape()) {
+            return false;
+        }
+        if self.shares_memory_with(other) {
+            return true;
+        }
+        match (self, other) {
+            (Value::Float(a), Value::Float(b)) => {
+                let mut cells = a.data().iter().zip(b.data());
+                cells.all(|(a, b)| a.bits() == b.bits())
+            }
+            (Value::Int(a), Value::Int(b)) => a.data() == b.data(),
+            (Value::Bool(a), Value::Bool(b)) => a.data() == b.data(),
+            _ => false,
+        }
+    }
+
+    /// Whether both share the same memory.
+    pub fn shares_memory_with(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Value::Float(a), Value::Float(b)) => a.shares_memory_with(b),
+            (Value::Int(a), Value::Int(b)) => a.shares_memory_with(b),
+            (Value::Bool(a), Value::Bool(b)) => a.shares_memory_with(b),
+            _ => false,
+        }
     }
 }
 

@@ -42,6 +42,7 @@ const FILES: &[(&str, &str)] = &[
     ("cli.ron", include_str!("../../assets/i18n/cli.ron")),
     ("train.ron", include_str!("../../assets/i18n/train.ron")),
     ("compare.ron", include_str!("../../assets/i18n/compare.ron")),
+    ("whatif.ron", include_str!("../../assets/i18n/whatif.ron")),
 ];
 
 fn catalogue() -> &'static HashMap<String, Entry> {

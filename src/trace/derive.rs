@@ -1,6 +1,8 @@
 //! The derivation of a cell: its operand cells and the exact order of arithmetic. Replaying it gives the same bits
 //! as the recorded cell, in f64 and f32, forward and backward.
 
+use std::collections::BTreeMap;
+
 use rayon::prelude::*;
 use smallvec::SmallVec;
 
@@ -8,7 +10,7 @@ use super::Trace;
 use super::eval::{broadcast_strides, descending, fill_value, split};
 use crate::kernels;
 use crate::program::{Affine, Binary, Constant, Leaf, NodeId, Op, Pick, Program, Reduction, Unary};
-use crate::tensor::{MAX_RANK, Real, Shape, Value};
+use crate::tensor::{DType, MAX_RANK, Real, Shape, Value};
 
 /// One cell of one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -50,7 +52,7 @@ impl Line {
 /// How one cell is computed. The order of operands is the order of arithmetic.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Arithmetic {
-    /// Given, not computed: a parameter, an input, a constant, a random number.
+    /// Given, not computed: a parameter, an input, a constant, a random number, an edited cell.
     Given,
     /// The same number as another cell.
     Copy(Cell),
@@ -112,6 +114,7 @@ pub struct Replay<'t, T: Real> {
     program: &'t Program,
     id: NodeId,
     operands: SmallVec<[(NodeId, Value<T>); 3]>,
+    held: Option<&'t BTreeMap<usize, f64>>,
     fma: bool,
 }
 
@@ -129,6 +132,7 @@ impl<'t, T: Real> Replay<'t, T> {
             program,
             id,
             operands,
+            held: trace.held().of(id),
             fma: trace.contract().fma,
         }
     }
@@ -148,6 +152,9 @@ impl<'t, T: Real> Replay<'t, T> {
 
     /// The arithmetic of cell `flat`.
     pub fn arithmetic(&self, flat: usize) -> Arithmetic {
+        if self.held.is_some_and(|cells| cells.contains_key(&flat)) {
+            return Arithmetic::Given;
+        }
         let node = self.program.node(self.id);
         let s = node.shape;
         let at = s.unflat(flat);
@@ -374,9 +381,18 @@ impl<'t, T: Real> Replay<'t, T> {
         }
     }
 
-    /// The bits of a constant or a random number made again; a bound leaf is what it is.
+    /// The bits of a constant or a random number made again; a bound leaf is what it is, an edited cell what it was
+    /// edited to.
     fn given(&self, flat: usize) -> u64 {
-        match &self.program.node(self.id).op {
+        let node = self.program.node(self.id);
+        if let Some(&x) = self.held.and_then(|cells| cells.get(&flat)) {
+            return match node.dtype {
+                DType::Float => T::from_f64(x).bits(),
+                DType::Int => x as i64 as u64,
+                DType::Bool => u64::from(x != 0.0),
+            };
+        }
+        match &node.op {
             Op::Leaf(Leaf::Constant(Constant::Filled(x))) => fill_value::<T>(*x).bits(),
             Op::Leaf(Leaf::Constant(Constant::Float(x))) => T::from_f64(x[flat]).bits(),
             Op::Leaf(Leaf::Constant(Constant::Int(x))) => x[flat] as u64,

@@ -21,8 +21,8 @@ use crate::program::{NodeId, Program};
 use crate::tensor::{Pool, Precision, Real, Value};
 
 pub use eval::evaluate;
-pub use run::{Flow, Keep, RoundedSink, RunError, Settings, Sink, run, run_with};
-pub use whatif::Edit;
+pub use run::{Flow, Keep, RoundedSink, RunError, Settings, Sink, Then, run, run_with};
+pub use whatif::{Edit, Held, HeldSink, rerun};
 
 /// Values of parameters and inputs, by path.
 pub type Bindings<T> = HashMap<Arc<str>, Value<T>>;
@@ -37,6 +37,8 @@ pub struct Trace<T: Real> {
     nanos: Vec<u64>,
     /// Nodes whose value was put in place of the computed one.
     replaced: Vec<NodeId>,
+    /// Single cells that were.
+    held: Arc<Held>,
     /// How the CPU that ran it accumulates products.
     contract: Contract,
     /// The last node that ran, where a sink stopped the run.
@@ -185,6 +187,27 @@ impl AnyTrace {
     /// The program.
     pub fn program(&self) -> &Arc<Program> {
         with_any!(AnyTrace, self, t => t.program())
+    }
+
+    /// The trace, where it is in f32.
+    pub fn f32(&self) -> Option<&Trace<f32>> {
+        match self {
+            AnyTrace::F32(t) => Some(t),
+            AnyTrace::F64(_) => None,
+        }
+    }
+
+    /// The trace, where it is in f64.
+    pub fn f64(&self) -> Option<&Trace<f64>> {
+        match self {
+            AnyTrace::F64(t) => Some(t),
+            AnyTrace::F32(_) => None,
+        }
+    }
+
+    /// The cells that keep a value of their own.
+    pub fn held(&self) -> &Held {
+        with_any!(AnyTrace, self, t => t.held())
     }
 
     /// The number type.

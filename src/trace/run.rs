@@ -39,6 +39,23 @@ impl<T: Real, F: FnMut(&Program, NodeId, &Value<T>) -> Flow<T>> Sink<T> for F {
     }
 }
 
+/// One sink after another: the second sees what the first puts in place. Where it stops the run, its word counts.
+#[derive(Debug)]
+pub struct Then<'b, A, B>(pub A, pub &'b mut B);
+
+impl<T: Real, A: Sink<T>, B: Sink<T>> Sink<T> for Then<'_, A, B> {
+    fn node(&mut self, program: &Program, id: NodeId, value: &Value<T>) -> Flow<T> {
+        match self.0.node(program, id, value) {
+            Flow::Go => self.1.node(program, id, value),
+            Flow::Replace(other) => match self.1.node(program, id, &other) {
+                Flow::Go => Flow::Replace(other),
+                flow => flow,
+            },
+            Flow::Stop => Flow::Stop,
+        }
+    }
+}
+
 /// *Round as you go*: every number that a person would write down is rounded to `digits` decimals before it is used.
 /// Numbers inside a written line (inline nodes) are not.
 #[derive(Clone, Copy, Debug)]
@@ -162,6 +179,7 @@ pub fn run_with<T: Real>(
         values: vec![None; n],
         nanos: vec![0; if settings.timed { n } else { 0 }],
         replaced: Vec::new(),
+        held: Arc::default(),
         contract: kernels::contract(),
         stopped: None,
         pool: Arc::clone(&settings.pool),
@@ -225,7 +243,7 @@ pub fn run_with<T: Real>(
     Ok(trace)
 }
 
-fn bound_value<T: Real>(
+pub(super) fn bound_value<T: Real>(
     program: &Program,
     id: NodeId,
     bindings: &Bindings<T>,
@@ -247,7 +265,7 @@ fn bound_value<T: Real>(
     Ok(value.reshaped(node.shape))
 }
 
-fn check_ids<T: Real>(
+pub(super) fn check_ids<T: Real>(
     program: &Program,
     id: NodeId,
     values: &[Option<Value<T>>],

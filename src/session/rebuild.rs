@@ -1,0 +1,190 @@
+//! A session with an edited scenario: what the edit does not touch is shared with the session it came from.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use super::edits::resolve;
+use super::open::open_beside;
+use super::{AnyBindings, Options, Run, Session};
+use crate::model::params::ParamSpec;
+use crate::scenario::Scenario;
+use crate::scenario::diagnostic::Problem;
+use crate::scenario::schema::Weights;
+use crate::tensor::{Real, Value};
+use crate::text::Msg;
+use crate::trace::{AnyTrace, Bindings, RunError};
+
+/// Parameters of a session that another scenario would make the same.
+pub(super) struct Known<'s> {
+    session: &'s Session,
+    weights: &'s Weights,
+    specs: HashMap<&'s str, &'s ParamSpec>,
+    /// Whether files, initialisers and seed are the same.
+    source: bool,
+}
+
+impl Known<'_> {
+    fn get<T: Real>(&self, spec: &ParamSpec, of: &Bindings<T>) -> Option<Value<T>> {
+        let ours = self.session.scenario.weights.values.get(&spec.path);
+        let same = self.source
+            && self.specs.get(spec.path.as_str()) == Some(&spec)
+            && self.weights.values.get(&spec.path) == ours;
+        same.then(|| of.get(spec.path.as_str()).cloned()).flatten()
+    }
+
+    /// The value of a parameter, in f64.
+    pub(super) fn get_f64(&self, spec: &ParamSpec) -> Option<Value<f64>> {
+        match &self.session.params {
+            AnyBindings::F64(b) => self.get(spec, b),
+            AnyBindings::F32(_) => None,
+        }
+    }
+
+    /// The value of a parameter, in f32.
+    pub(super) fn get_f32(&self, spec: &ParamSpec) -> Option<Value<f32>> {
+        match &self.session.params {
+            AnyBindings::F32(b) => self.get(spec, b),
+            AnyBindings::F64(_) => None,
+        }
+    }
+}
+
+impl Session {
+    /// Which of its parameters `weights` would make the same.
+    pub(super) fn known<'s>(&'s self, weights: &'s Weights) -> Known<'s> {
+        let own = &self.scenario.weights;
+        Known {
+            session: self,
+            weights,
+            specs: self.specs.iter().map(|s| (s.path.as_str(), s)).collect(),
+            source: own.files == weights.files
+                && own.init == weights.init
+                && own.seed == weights.seed,
+        }
+    }
+
+    /// Takes the parameters of a session that has made updates, with the optimiser's memory.
+    pub(super) fn keep_updates(&mut self, base: &Session) -> Result<(), Vec<Problem>> {
+        if self.specs != base.specs {
+            let msg = Msg::new("edit.after_updates").arg("updates", base.updates);
+            return Err(vec![Problem::new("model", msg)]);
+        }
+        self.params = base.params.clone();
+        self.updates = base.updates;
+        Ok(())
+    }
+
+    /// The session that this one would be with another scenario: parameters are shared, and what its runs computed is
+    /// computed again only where it may be another. The scenario's edits are those of this session's and further
+    /// ones.
+    ///
+    /// # Errors
+    /// As [`open`](super::open).
+    pub fn edited(self: &Arc<Self>, scenario: Scenario) -> Result<Self, Vec<Problem>> {
+        if let Some(same) = self.with_edits(&scenario)? {
+            return Ok(same);
+        }
+        let given = scenario.precision == self.scenario.precision;
+        let options = Options {
+            precision: given.then_some(self.precision),
+            detail: self.detail,
+            update: 0,
+        };
+        if !given && self.updates > 0 {
+            let msg = Msg::new("edit.after_updates").arg("updates", self.updates);
+            return Err(vec![Problem::new("precision", msg)]);
+        }
+        let mut next = open_beside(scenario, self.origin.as_deref(), options, Some(self))?;
+        let c = &next.coverage;
+        if c.inline + c.from_files + c.initialised == 0 {
+            next.coverage = self.coverage.clone();
+        }
+        Ok(next)
+    }
+
+    /// The session with other edits, where the scenario differs in nothing else: programs and steps are shared too.
+    fn with_edits(self: &Arc<Self>, scenario: &Scenario) -> Result<Option<Self>, Vec<Problem>> {
+        let mut plain = scenario.clone();
+        plain.edits.clone_from(&self.scenario.edits);
+        if plain != self.scenario {
+            return Ok(None);
+        }
+        let runs = self.runs.iter().map(|r| Run {
+            name: r.name.clone(),
+            kind: r.kind.clone(),
+            program: Arc::clone(&r.program),
+            outputs: r.outputs,
+            inputs: Arc::clone(&r.inputs),
+            lesson: r.lesson.clone(),
+            held: Arc::default(),
+            trace: OnceLock::new(),
+            rounded: Mutex::default(),
+        });
+        let made = self.run_steps.lock();
+        let run_steps = made.map_or_else(|e| e.into_inner().clone(), |steps| steps.clone());
+        let mut next = Self {
+            scenario: scenario.clone(),
+            origin: self.origin.clone(),
+            precision: self.precision,
+            source_words: self.source_words.clone(),
+            target_words: self.target_words.clone(),
+            inputs: Arc::clone(&self.inputs),
+            specs: self.specs.clone(),
+            params: self.params.clone(),
+            updates: self.updates,
+            coverage: self.coverage.clone(),
+            runs: runs.collect(),
+            steps: Arc::clone(&self.steps),
+            detail: self.detail,
+            base: Some(Arc::clone(self)),
+            run_steps: Mutex::new(run_steps),
+        };
+        let resolved = resolve(&next)?;
+        let from = if self.updates > 0 {
+            self.scenario.edits.len()
+        } else {
+            0
+        };
+        next.edit_params(&resolved.params, from);
+        for (run, held) in next.runs.iter_mut().zip(resolved.held) {
+            run.held = Arc::new(held);
+        }
+        Ok(Some(next))
+    }
+
+    /// Executes the runs that `before` or this session's base has executed, taking from both what cannot have changed.
+    ///
+    /// # Errors
+    /// The first run that cannot run, and why.
+    pub fn carry(&self, before: &Session) -> Result<(), (usize, RunError)> {
+        for (i, run) in self.runs.iter().enumerate() {
+            let of = |s: &Session| {
+                s.run_named(&run.name)
+                    .map(|r| s.runs[r].trace.get().is_some())
+            };
+            let looked_at = |s: Option<&Session>| s.and_then(of).unwrap_or(false);
+            if !looked_at(Some(before)) && !looked_at(self.base.as_deref()) {
+                continue;
+            }
+            let made = run.trace.get_or_init(|| {
+                let donors = [self.base.as_deref(), Some(before)].into_iter().flatten();
+                let donors: Vec<&AnyTrace> = donors
+                    .filter_map(|s| {
+                        let run = s.run_named(&run.name)?;
+                        s.runs[run].trace.get()?.as_ref().ok()
+                    })
+                    .collect();
+                self.execute(run, None, &donors)
+            });
+            if let Err(e) = made {
+                return Err((i, e.clone()));
+            }
+        }
+        Ok(())
+    }
+
+    /// The session that this one is an edit of.
+    pub fn base(&self) -> Option<&Arc<Session>> {
+        self.base.as_ref()
+    }
+}
