@@ -1,4 +1,5 @@
-//! What a debugger says about runs: that two ways of computing agree, that nothing looks ahead, where two runs differ.
+//! What a debugger says about runs: that two ways of computing agree, that nothing looks ahead, where two runs differ,
+//! what would be if something were edited.
 
 pub mod cache;
 pub mod causality;
@@ -6,3 +7,4 @@ pub mod compare;
 pub mod lints;
 pub mod side;
 pub mod teacher;
+pub mod whatif;

@@ -10,9 +10,11 @@ pub mod schema;
 pub mod syntax;
 pub mod tokenise;
 pub mod weights;
+mod write;
 
 pub use load::{Loaded, load};
 pub use schema::Scenario;
+pub use write::{set, setting, write};
 
 /// Scenarios that come with the program: name and text.
 pub const EMBEDDED: &[(&str, &str)] = &[

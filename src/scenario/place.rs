@@ -96,6 +96,48 @@ pub fn find(text: &str, path: &str) -> Option<(usize, bool)> {
     place.map(|p| (p, true))
 }
 
+/// Where a value is written, or could be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Written {
+    /// Here.
+    There(std::ops::Range<usize>),
+    /// The last field of the path is not written; a field may be put in after the bracket that ends here.
+    Absent(usize),
+}
+
+/// The value at `path`; `None` where what should hold it is no struct with fields.
+pub fn value(text: &str, path: &str) -> Option<Written> {
+    let mut scan = Scan { text, at: 0 };
+    let segments = segments(path);
+    let (last, before) = segments.split_last()?;
+    for segment in before {
+        scan.enter(segment)?;
+    }
+    let mut inside = Scan { text, at: scan.at };
+    if inside.enter(last).is_some() {
+        inside.space();
+        let start = inside.at;
+        inside.skip();
+        let end = start + text[start..inside.at].trim_end().len();
+        return Some(Written::There(start..end));
+    }
+    let Segment::Key(_) = last else { return None };
+    // Through variants and `Some`, to the brackets of the fields.
+    loop {
+        scan.space();
+        scan.at += scan.name().len();
+        scan.space();
+        if scan.peek()? != b'(' {
+            return None;
+        }
+        let fields = scan.has_fields() || scan.elements() == 0;
+        scan.at += 1;
+        if fields {
+            return Some(Written::Absent(scan.at));
+        }
+    }
+}
+
 /// Line and column of byte `at`, both from 1; the column counts characters.
 pub fn line_column(text: &str, at: usize) -> (usize, usize) {
     let at = text.floor_char_boundary(at.min(text.len()));

@@ -245,7 +245,7 @@ fn cell(path: &str, shape: &Shape, index: &[usize], at: &str) -> Result<usize, P
 ///
 /// # Errors
 /// Why it cannot.
-pub(super) fn fits(program: &Program, id: NodeId, value: f64) -> Result<(), Msg> {
+fn fits(program: &Program, id: NodeId, value: f64) -> Result<(), Msg> {
     let node = program.node(id);
     match node.dtype {
         DType::Float => Ok(()),
@@ -418,6 +418,14 @@ impl Session {
             let _ = hold(program, edit, "edits", &mut held);
         }
         held
+    }
+
+    /// Whether a node of a run can hold a value; see the scenario's edits.
+    ///
+    /// # Errors
+    /// Why it cannot; the message asks for `path`.
+    pub fn can_be(&self, run: usize, node: NodeId, value: f64) -> Result<(), Msg> {
+        fits(&self.runs[run].program, node, value)
     }
 
     /// The cells that are held in a run, whatever their operands say.

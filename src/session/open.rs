@@ -59,7 +59,7 @@ pub fn open(
 /// As [`open`]; parameters that `base` has already, of the same shape and from the same source, are its own. With a
 /// base, no updates are made: those that it has made are in its parameters.
 pub(super) fn open_beside(
-    scenario: Scenario,
+    mut scenario: Scenario,
     origin: Option<&Path>,
     options: Options,
     base: Option<&Arc<Session>>,
@@ -143,6 +143,11 @@ pub(super) fn open_beside(
         }
     }
     let precision = options.precision.unwrap_or(scenario.precision);
+    if base.is_some() {
+        // An edit may leave parameters that nothing reads any more.
+        let values = &mut scenario.weights.values;
+        values.retain(|path, _| specs.iter().any(|s| s.path == *path));
+    }
     // Problems of the weights are told together with the others, unless making the weights takes long.
     let numbers: usize = specs.iter().map(|s| s.shape.len()).sum();
     if !problems.is_empty() && numbers > MANY_NUMBERS {
@@ -449,7 +454,7 @@ impl Session {
 }
 
 /// The scenario's own steps, else the plan of its first run.
-fn walkthrough(s: &Session) -> Result<Vec<Step>, Vec<Problem>> {
+pub(super) fn walkthrough(s: &Session) -> Result<Vec<Step>, Vec<Problem>> {
     let mut problems = Vec::new();
     for (name, place) in &s.scenario.symbols {
         let at = format!("symbols.\"{name}\"");
@@ -575,7 +580,7 @@ fn run_of(s: &Session, default: usize, name: Option<&str>, at: &str) -> Result<u
     })
 }
 
-fn find_view(
+pub(super) fn find_view(
     s: &Session,
     default: usize,
     run: Option<&str>,

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use super::edits::resolve;
-use super::open::open_beside;
-use super::{AnyBindings, Options, Run, Session};
+use super::open::{find_view, open_beside, walkthrough};
+use super::{AnyBindings, Options, Run, Session, Steps};
 use crate::model::params::ParamSpec;
 use crate::scenario::Scenario;
 use crate::scenario::diagnostic::Problem;
-use crate::scenario::schema::Weights;
+use crate::scenario::schema::{ViewSpec, Weights};
 use crate::tensor::{Real, Value};
 use crate::text::Msg;
 use crate::trace::{AnyTrace, Bindings, RunError};
@@ -94,12 +94,55 @@ impl Session {
             let msg = Msg::new("edit.after_updates").arg("updates", self.updates);
             return Err(vec![Problem::new("precision", msg)]);
         }
-        let mut next = open_beside(scenario, self.origin.as_deref(), options, Some(self))?;
+        // Numbered steps and expected values stay as far as what they show is still there.
+        let mut bare = scenario.clone();
+        bare.symbols.clear();
+        bare.walkthrough.clear();
+        bare.remarks.clear();
+        bare.expected.clear();
+        let mut next = open_beside(bare, self.origin.as_deref(), options, Some(self))?;
+        next.number(&scenario)?;
         let c = &next.coverage;
         if c.inline + c.from_files + c.initialised == 0 {
             next.coverage = self.coverage.clone();
         }
         Ok(next)
+    }
+
+    /// Takes symbols, steps, remarks and expected values from a scenario, as far as their tensors are there.
+    fn number(&mut self, from: &Scenario) -> Result<(), Vec<Problem>> {
+        let there = |run: usize, name: Option<&str>, path: &str, slice: &str| {
+            find_view(self, run, name, "", path, slice, "").is_ok()
+        };
+        let mut to = Scenario {
+            symbols: from.symbols.clone(),
+            remarks: from.remarks.clone(),
+            expected: from.expected.clone(),
+            ..self.scenario.clone()
+        };
+        to.symbols
+            .retain(|_, p| there(0, p.run.as_deref(), &p.path, &p.slice));
+        let finds = |path: &String| self.runs.iter().any(|r| r.program.find(path).is_some());
+        to.remarks.retain(|path, _| finds(path));
+        to.expected
+            .retain(|e| there(0, e.run.as_deref(), &e.path, &e.slice));
+        for step in &from.walkthrough {
+            let run = step.run.as_deref().map_or(Some(0), |r| self.run_named(r));
+            let Some(run) = run else { continue };
+            let shows = |view: &ViewSpec| match view {
+                ViewSpec::Symbol(name) => to.symbols.contains_key(name),
+                ViewSpec::Of(_, path) => there(run, None, path, ""),
+                ViewSpec::Part(_, path, slice) => there(run, None, path, slice),
+            };
+            let mut kept = step.clone();
+            kept.views.retain(shows);
+            if !kept.views.is_empty() || step.views.is_empty() {
+                to.walkthrough.push(kept);
+            }
+        }
+        self.scenario = to;
+        self.steps = Arc::new(Steps::new(walkthrough(self)?));
+        Ok(())
     }
 
     /// The session with other edits, where the scenario differs in nothing else: programs and steps are shared too.

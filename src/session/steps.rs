@@ -221,7 +221,7 @@ impl Session {
     }
 
     /// The runs whose nodes a run begins with, the nearest first: they stand just before it.
-    pub(super) fn runs_before(&self, run: usize) -> impl Iterator<Item = usize> {
+    pub fn runs_before(&self, run: usize) -> impl Iterator<Item = usize> {
         let count = match self.runs[run].kind {
             RunKind::Backward => 1,
             RunKind::Update => 2,
