@@ -8,10 +8,12 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use tui_transformer::model::config::ModelConfig;
 use tui_transformer::model::params::{VocabSizes, parameters};
 use tui_transformer::model::{Forward, Sequences, forward};
+use tui_transformer::program::NodeId;
 use tui_transformer::scenario::schema::{Init, InitRule, Weights};
 use tui_transformer::scenario::weights;
 use tui_transformer::session::{Options, open};
-use tui_transformer::trace::{Edit, Keep, Settings, derive::Cell, run_with};
+use tui_transformer::tensor::{Tensor, Value};
+use tui_transformer::trace::{Edit, Held, Keep, Settings, derive::Cell, rerun, run_with};
 
 fn water_class(c: &mut Criterion) {
     let loaded = tui_transformer::scenario::load(Path::new("water_class")).expect("embedded");
@@ -103,6 +105,46 @@ fn bert(c: &mut Criterion) {
             b.iter(|| black_box(trace.what_if(&[Edit { cell, value: 1.0 }])));
         });
     }
+    // One weight of the first layer, in the parameters themselves: every layer after it depends on it.
+    let path = "encoder.0.ffn.w2.weight";
+    let table = bindings[path].float();
+    let mut data = table.data().to_vec();
+    data[7] += 0.5;
+    let mut edited = bindings.clone();
+    let value = Value::Float(Tensor::new(*table.shape(), data));
+    edited.insert(path.into(), value);
+    let none = Arc::new(Held::default());
+    group.bench_function("what-if of a weight in the first layer", |b| {
+        b.iter(|| black_box(rerun(&program, &edited, &none, &fresh(), &[&trace]).expect("runs")));
+    });
+    // A head of the last layer: its part of `context [batch, head, token, d_v]` is 0.
+    let node = program.find("encoder.11.self_attn.context").expect("there");
+    let mut held = Held::default();
+    for flat in 3 * 128 * 64..4 * 128 * 64 {
+        let cell = Cell { node, flat };
+        held.hold(Edit { cell, value: 0.0 });
+    }
+    let held = Arc::new(held);
+    group.bench_function("what-if without a head of the last layer", |b| {
+        b.iter(|| black_box(rerun(&program, &bindings, &held, &fresh(), &[&trace]).expect("runs")));
+    });
+    let without = rerun(&program, &bindings, &held, &fresh(), &[&trace]).expect("runs");
+    group.bench_function("undoing it", |b| {
+        b.iter(|| {
+            let donors = [&without, &trace];
+            black_box(rerun(&program, &bindings, &none, &fresh(), &donors).expect("runs"))
+        });
+    });
+    let computed = |t: &tui_transformer::trace::Trace<f32>| {
+        let own = |id: &NodeId| !t.value(*id).shares_memory_with(&trace.value(*id));
+        program.nodes().map(|n| n.0).filter(own).count()
+    };
+    println!(
+        "of {} nodes, {} are computed again for the weight, {} for the head",
+        program.len(),
+        computed(&rerun(&program, &edited, &none, &fresh(), &[&trace]).expect("runs")),
+        computed(&without),
+    );
     group.finish();
 }
 

@@ -1,19 +1,22 @@
 //! Any configuration: a valid one opens, runs in both number types and replays bit for bit; one with a mistake is
 //! refused with a problem that names the field; nothing panics.
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
+use tui_transformer::debug::whatif::{Edit, WhatIf, saved};
 use tui_transformer::model::config::{
     Activation, AttentionConfig, AttentionKind, DropoutConfig, EmbeddingConfig, EpsAt, FfnConfig,
     LayerConfig, MaskBy, MaskFillConfig, ModelConfig, NormConfig, NormKind, NormPosition,
     OutputConfig, PairLayout, Positions, Scale, SoftmaxShift, StackConfig,
 };
-use tui_transformer::scenario::Scenario;
 use tui_transformer::scenario::schema::{
     Changes, Decode, Init, InitRule, Input, Labels, MaskInput, Optimiser, Prefix, Run, Vocabulary,
     Weights,
 };
+use tui_transformer::scenario::{Scenario, syntax, write};
 use tui_transformer::session::{Options, open};
-use tui_transformer::tensor::Precision;
+use tui_transformer::tensor::{DType, Precision, Shape};
 use tui_transformer::trace::derive::replay_node;
 use tui_transformer::with_any;
 
@@ -330,6 +333,7 @@ fn valid(d: &mut Draw<'_>) -> Scenario {
         target,
         labels,
         runs,
+        edits: Vec::new(),
         remarks: std::collections::BTreeMap::new(),
         symbols: std::collections::BTreeMap::new(),
         walkthrough: Vec::new(),
@@ -367,6 +371,79 @@ fn works(scenario: &Scenario, precision: Precision) -> Result<(), TestCaseError>
             );
         }
         prop_assert!(!session.plan_of(i).is_empty(), "{} has no steps", run.name);
+    }
+    Ok(())
+}
+
+/// Edits of every kind that the model has, one after another, give the bits of a scenario with these edits that is
+/// written, read and opened afresh; and every derivation replays.
+fn edits_hold(scenario: &Scenario) -> Result<(), TestCaseError> {
+    use tui_transformer::scenario::edit::{Edit as Recorded, Side};
+    let session = Arc::new(open(scenario.clone(), None, Options::default()).expect("opens"));
+    session.trace(0).expect("runs");
+    let program = Arc::clone(&session.runs[0].program);
+    let mut edits = Vec::new();
+    let middle = |path: &str, shape: &Shape| Recorded::Cell {
+        path: path.to_owned(),
+        at: shape.unflat(shape.len() / 2)[..shape.rank()].to_vec(),
+        value: 0.375,
+        run: None,
+    };
+    let spec = &session.specs[session.specs.len() / 2];
+    edits.push(middle(&spec.path, &spec.shape));
+    for (id, node) in program.nodes().filter(|n| n.0.index() % 37 == 5) {
+        if node.dtype == DType::Float && session.can_be(0, id, 0.375).is_ok() {
+            edits.push(middle(&node.path, &node.shape));
+        }
+    }
+    for (_, node) in program.nodes().filter(|n| !n.1.path.starts_with('g')) {
+        let (run, path) = (None, &*node.path);
+        if let Some(attention) = path.strip_suffix(".context") {
+            let attention = attention.to_owned();
+            edits.push(Recorded::Head {
+                attention,
+                head: 0,
+                run,
+            });
+        } else if let Some(layer) = path.strip_suffix(".self_attn.out") {
+            if layer == "encoder.0" {
+                edits.push(Recorded::Position {
+                    side: Side::Source,
+                    at: 0,
+                    run: None,
+                });
+            }
+            let layer = layer.to_owned();
+            edits.push(Recorded::Layer { layer, run });
+        }
+    }
+    let mut w = WhatIf::new(session);
+    for edit in edits {
+        w.apply(Edit::Recorded(edit.clone()))
+            .map_err(|p| TestCaseError::fail(format!("{edit:?}: {p:?}\n{scenario:?}")))?;
+    }
+    let eps = Edit::Setting {
+        field: "model.norm.eps".to_owned(),
+        value: "0.125".to_owned(),
+    };
+    w.apply(eps)
+        .map_err(|p| TestCaseError::fail(format!("{p:?}\n{scenario:?}")))?;
+    let text = write(&saved(&w, std::path::Path::new(".")).expect("can be saved"));
+    let back =
+        syntax::read("", &text).map_err(|d| TestCaseError::fail(format!("{d:?}\n{text}")))?;
+    let back = open(back, None, Options::default()).expect("opens");
+    for (i, run) in back.runs.iter().enumerate() {
+        let (a, b) = (
+            w.session().trace(i).expect("runs"),
+            back.trace(i).expect("runs"),
+        );
+        for (id, node) in run.program.nodes() {
+            let (x, y) = (a.value(id), b.value(id));
+            let same = (0..node.shape.len()).all(|c| x.bits(c) == y.bits(c));
+            prop_assert!(same, "{} {}\n{:?}", run.name, node.path, scenario);
+            let replayed = with_any!(AnyTrace, a, t => replay_node(t, id));
+            prop_assert_eq!(replayed.different, 0, "{} {}", run.name, node.path);
+        }
     }
     Ok(())
 }
@@ -547,6 +624,7 @@ proptest! {
         let scenario = valid(&mut Draw { left: &bytes });
         works(&scenario, Precision::F64)?;
         works(&scenario, Precision::F32)?;
+        edits_hold(&scenario)?;
     }
 
     #[test]

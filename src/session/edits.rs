@@ -57,16 +57,19 @@ fn one(s: &Session, i: usize, edit: &Edit, at: &str, out: &mut Resolved) -> Resu
         out.params.push((i, path.clone(), flat, *value));
         return Ok(());
     }
-    let mut any = false;
+    // A run where the place is not, or is smaller, is none that it is for.
+    let (mut any, mut outside) = (false, None);
     for &run in &runs {
-        let program = &s.runs[run].program;
-        let held = &mut out.held[run];
-        any |= hold(program, edit, at, held)?;
+        match hold(&s.runs[run].program, edit, at, &mut out.held[run]) {
+            Ok(found) => any |= found,
+            Err(problem) => outside = outside.or(Some(problem)),
+        }
     }
-    if any {
-        return Ok(());
+    match outside {
+        _ if any => Ok(()),
+        Some(problem) => Err(problem),
+        None => Err(nothing(s, &runs, edit, at)),
     }
-    Err(nothing(s, &runs, edit, at))
 }
 
 /// Holds the cells of an edit in a program; whether there were any.
@@ -187,9 +190,8 @@ fn keys(path: &str, side: Side) -> Option<Keys> {
         None => (attention.strip_suffix(".cross_attn")?, false),
     };
     let reads = match layer.split_once('.')?.0 {
-        "encoder" => Side::Source,
         "decoder" if own => Side::Target,
-        "decoder" => Side::Source,
+        "encoder" | "decoder" => Side::Source,
         _ => return None,
     };
     if reads != side {

@@ -80,8 +80,8 @@ impl Session {
     ///
     /// # Errors
     /// As [`open`](super::open).
-    pub fn edited(self: &Arc<Self>, scenario: Scenario) -> Result<Self, Vec<Problem>> {
-        if let Some(same) = self.with_edits(&scenario)? {
+    pub fn edited(self: &Arc<Self>, scenario: &Scenario) -> Result<Self, Vec<Problem>> {
+        if let Some(same) = self.with_edits(scenario)? {
             return Ok(same);
         }
         let given = scenario.precision == self.scenario.precision;
@@ -101,7 +101,7 @@ impl Session {
         bare.remarks.clear();
         bare.expected.clear();
         let mut next = open_beside(bare, self.origin.as_deref(), options, Some(self))?;
-        next.number(&scenario)?;
+        next.number(scenario)?;
         let c = &next.coverage;
         if c.inline + c.from_files + c.initialised == 0 {
             next.coverage = self.coverage.clone();

@@ -63,9 +63,6 @@ impl Held {
     /// # Panics
     /// Where a held cell lies outside the value.
     fn apply<T: Real>(&self, id: NodeId, value: Value<T>) -> Value<T> {
-        let Some(cells) = self.of(id) else {
-            return value;
-        };
         fn put<E: Elem>(
             t: &Tensor<E>,
             cells: &BTreeMap<usize, f64>,
@@ -77,6 +74,9 @@ impl Held {
             }
             Tensor::new(*t.shape(), data)
         }
+        let Some(cells) = self.of(id) else {
+            return value;
+        };
         match &value {
             Value::Float(t) => Value::Float(put(t, cells, T::from_f64)),
             Value::Int(t) => Value::Int(put(t, cells, |x| x as i64)),
@@ -205,6 +205,9 @@ impl<T: Real> Trace<T> {
 ///
 /// # Errors
 /// As [`run_with`](super::run_with).
+///
+/// # Panics
+/// Where a held cell lies outside its node.
 pub fn rerun<T: Real>(
     program: &Arc<Program>,
     bindings: &Bindings<T>,

@@ -130,7 +130,7 @@ impl WhatIf {
             for edit in &done {
                 self.edit(&mut scenario, edit).map_err(|p| vec![p])?;
             }
-            Arc::new(self.base.edited(scenario)?)
+            Arc::new(self.base.edited(&scenario)?)
         };
         if let Err((run, why)) = next.carry(&self.current) {
             let msg = Msg::new("edit.cannot_run")

@@ -89,13 +89,12 @@ impl WhatIf {
                 })
             }
             Command::Head { of, head } => {
-                let attention = match of.strip_suffix("_attn") {
-                    Some(_) => of.clone(),
-                    None => {
-                        let layer = layer(s, of, here)
-                            .ok_or_else(|| Slip::at(text, at(of), Msg::new("edit.which_stack")))?;
-                        format!("{layer}.self_attn")
-                    }
+                let attention = if of.ends_with("_attn") {
+                    of.clone()
+                } else {
+                    let layer = layer(s, of, here)
+                        .ok_or_else(|| Slip::at(text, at(of), Msg::new("edit.which_stack")))?;
+                    format!("{layer}.self_attn")
                 };
                 Ok(Edit::Recorded(edit::Edit::Head {
                     attention,

@@ -142,11 +142,15 @@ fn sentence(input: &mut Input, place: &TokenPlace, id: i64, words: &Words) -> Re
     let frame = |name: &str| words.id(name).ok_or_else(|| Msg::new("edit.padding"));
     if input.sos && place.position == 0 {
         let sos = frame("<sos>")?;
-        rows.iter_mut().for_each(|r| r.insert(0, sos));
+        for row in &mut rows {
+            row.insert(0, sos);
+        }
         (input.sos, unframed) = (false, true);
     } else if input.eos && place.position == end {
         let eos = frame("<eos>")?;
-        rows.iter_mut().for_each(|r| r.push(eos));
+        for row in &mut rows {
+            row.push(eos);
+        }
         (input.eos, unframed) = (false, true);
     } else if place.position >= end {
         return Err(Msg::new("edit.padding").arg("tokens", end + usize::from(input.eos)));
