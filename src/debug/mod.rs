@@ -5,6 +5,7 @@ pub mod cache;
 pub mod causality;
 pub mod compare;
 pub mod lints;
+pub mod expr;
 pub mod side;
 pub mod teacher;
 pub mod whatif;

@@ -52,6 +52,27 @@ pub enum Axis {
 }
 
 impl Axis {
+    /// All of them.
+    pub const ALL: [Axis; 17] = [
+        Axis::Batch,
+        Axis::Head,
+        Axis::KvHead,
+        Axis::Group,
+        Axis::Token,
+        Axis::Query,
+        Axis::Key,
+        Axis::DK,
+        Axis::DV,
+        Axis::DModel,
+        Axis::DFf,
+        Axis::Vocab,
+        Axis::Beam,
+        Axis::One,
+        Axis::Out,
+        Axis::In,
+        Axis::Other,
+    ];
+
     /// Its name, as used in slices and labels.
     pub fn name(self) -> &'static str {
         match self {

@@ -22,26 +22,6 @@ pub struct Slice {
     picks: Vec<(Axis, Pick)>,
 }
 
-const AXES: [Axis; 17] = [
-    Axis::Batch,
-    Axis::Head,
-    Axis::KvHead,
-    Axis::Group,
-    Axis::Token,
-    Axis::Query,
-    Axis::Key,
-    Axis::DK,
-    Axis::DV,
-    Axis::DModel,
-    Axis::DFf,
-    Axis::Vocab,
-    Axis::Beam,
-    Axis::One,
-    Axis::Out,
-    Axis::In,
-    Axis::Other,
-];
-
 impl Slice {
     /// Everything.
     pub fn all() -> Self {
@@ -89,7 +69,7 @@ impl Slice {
                 return Err(Msg::new("slice.no_equals").arg("part", part));
             };
             let name = name.trim();
-            let Some(axis) = AXES.into_iter().find(|a| a.name() == name) else {
+            let Some(axis) = Axis::ALL.into_iter().find(|a| a.name() == name) else {
                 return Err(Msg::new("slice.unknown_axis").arg("axis", name));
             };
             if slice.picks.iter().any(|(a, _)| *a == axis) {

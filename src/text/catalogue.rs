@@ -43,6 +43,7 @@ const FILES: &[(&str, &str)] = &[
     ("train.ron", include_str!("../../assets/i18n/train.ron")),
     ("compare.ron", include_str!("../../assets/i18n/compare.ron")),
     ("whatif.ron", include_str!("../../assets/i18n/whatif.ron")),
+    ("expr.ron", include_str!("../../assets/i18n/expr.ron")),
 ];
 
 fn catalogue() -> &'static HashMap<String, Entry> {
