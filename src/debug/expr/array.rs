@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use crate::program::NodeId;
 use crate::tensor::slice::ResolvedSlice;
 use crate::tensor::{Axis, MAX_RANK, Real, Shape, Value};
 use crate::trace::AnyValue;
+use crate::trace::derive::Cell;
 use crate::with_any;
 
 /// A value: a scalar, or a tensor of at most [`MAX_RANK`] axes.
@@ -17,6 +19,7 @@ pub struct Array {
     start: usize,
     strides: [usize; MAX_RANK],
     source: Source,
+    origin: Option<(usize, NodeId)>,
     truth: bool,
 }
 
@@ -38,6 +41,7 @@ impl Array {
             start: 0,
             strides: shape.strides(),
             source: Source::Own(data.into()),
+            origin: None,
             truth: false,
         }
     }
@@ -47,8 +51,8 @@ impl Array {
         Self::new(Shape::SCALAR, vec![x])
     }
 
-    /// Part of a recorded tensor, not copied.
-    pub fn of(value: AnyValue, part: &ResolvedSlice) -> Self {
+    /// Part of the recorded tensor of node `node` of run `run`, not copied.
+    pub fn of(run: usize, node: NodeId, value: AnyValue, part: &ResolvedSlice) -> Self {
         let whole = part.of.strides();
         let shape = part.shape();
         let mut strides = [0; MAX_RANK];
@@ -66,6 +70,7 @@ impl Array {
                 .sum(),
             strides,
             source: Source::Recorded(value),
+            origin: Some((run, node)),
             truth: false,
         }
     }
@@ -99,15 +104,22 @@ impl Array {
         }
     }
 
+    fn offset(&self, flat: usize) -> usize {
+        let at = self.shape.unflat(flat);
+        let rank = self.shape.rank();
+        self.start + (0..rank).map(|d| at[d] * self.strides[d]).sum::<usize>()
+    }
+
+    /// Run and cell that the number at position `flat` was recorded in; `None` where it was computed here.
+    pub fn cell(&self, flat: usize) -> Option<(usize, Cell)> {
+        let (run, node) = self.origin?;
+        let flat = self.offset(flat);
+        Some((run, Cell { node, flat }))
+    }
+
     /// The number at position `flat`, in row-major order of its own shape.
     pub fn get(&self, flat: usize) -> f64 {
-        let at = self.shape.unflat(flat);
-        self.read(
-            self.start
-                + (0..self.shape.rank())
-                    .map(|d| at[d] * self.strides[d])
-                    .sum::<usize>(),
-        )
+        self.read(self.offset(flat))
     }
 
     /// Whether its numbers stand one after the other.

@@ -6,6 +6,7 @@ use super::error::{ExprError, Fault};
 use super::functions::Function;
 use crate::tensor::{MAX_RANK, Shape};
 use crate::text::{Msg, escape};
+use crate::trace::derive::Cell;
 
 /// Most cells of a result that must be made: 512 MiB.
 const MOST_CELLS: usize = 1 << 26;
@@ -82,6 +83,39 @@ impl Expr {
             count,
             shape: *truth.shape(),
         }))
+    }
+}
+
+impl Expr {
+    /// The cell that a number of a whole tensor is about: where its largest stands, its first NaN, its first zero. Run and
+    /// cell; `None` for other numbers.
+    pub fn witness(&self, scope: &dyn Scope) -> Option<(usize, Cell)> {
+        let Kind::Call(f, args, None) = &self.root().kind else {
+            return None;
+        };
+        let [arg] = &args[..] else { return None };
+        let (of, size) = match &arg.kind {
+            Kind::Call(Function::Abs, inner, None) => (inner.first()?, true),
+            _ => (arg, false),
+        };
+        let of = eval(of, scope).ok()?;
+        let seen = |x: f64| if size { x.abs() } else { x };
+        let wanted = f.eval(&of.map(seen)).number()?;
+        let fits = |x: f64| match f {
+            Function::Max | Function::Min => same(x, wanted),
+            Function::Nan => x.is_nan(),
+            Function::Inf => x.is_infinite(),
+            Function::Zeros => x == 0.0,
+            _ => false,
+        };
+        let (mut found, mut i) = (None, 0);
+        of.scan(&mut |x| {
+            if found.is_none() && fits(seen(x)) {
+                found = Some(i);
+            }
+            i += 1;
+        });
+        of.cell(found?)
     }
 }
 

@@ -30,6 +30,7 @@ mod eval;
 mod functions;
 mod lexer;
 mod parser;
+mod postfix;
 
 #[cfg(test)]
 mod tests;
@@ -37,5 +38,5 @@ mod tests;
 pub use array::Array;
 pub use ast::Expr;
 pub use error::{ExprError, Fault};
-pub use eval::{NameFault, Scope};
+pub use eval::{Holds, NameFault, Scope};
 pub use functions::Function;

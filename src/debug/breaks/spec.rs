@@ -1,0 +1,199 @@
+//! A breakpoint as it is written: `[once] [WHERE…] [not WHERE]… [if CONDITION] [count N]`.
+
+use super::place::{Term, Word, words};
+use crate::debug::condition::{Condition, Met};
+use crate::debug::expr::{ExprError, Fault, NameFault};
+use crate::debug::here::{Here, Target};
+use crate::text::{Msg, escape};
+use crate::walkthrough::Step;
+
+/// What a breakpoint stops for.
+#[derive(Clone, Debug)]
+pub struct Spec {
+    text: String,
+    places: Vec<Term>,
+    without: Vec<Term>,
+    condition: Option<Condition>,
+    /// Characters before the condition in the text.
+    condition_at: usize,
+    /// It stops from this hit on.
+    pub(super) count: u32,
+    /// It goes away once it has stopped.
+    pub(super) once: bool,
+}
+
+impl Spec {
+    /// Reads a breakpoint; what it names must be there.
+    ///
+    /// # Errors
+    /// Where it cannot be read, or fits nothing.
+    pub fn parse(text: &str, here: &Here<'_>) -> Result<Self, ExprError> {
+        let mut all = words(text);
+        let (mut count, mut once) = (1, false);
+        // `count N` and `once` may stand behind a condition, which has its own words.
+        loop {
+            let n = all.len();
+            if n > 0 && all[n - 1].text == "once" {
+                once = true;
+                all.truncate(n - 1);
+            } else if n > 1 && all[n - 2].text == "count" {
+                count = counted(&all[n - 1])?;
+                all.truncate(n - 2);
+            } else {
+                break;
+            }
+        }
+        let mut spec = Self {
+            text: text.trim().to_owned(),
+            places: Vec::new(),
+            without: Vec::new(),
+            condition: None,
+            condition_at: 0,
+            count,
+            once,
+        };
+        let end = all.last().map_or(0, |w| w.at.end);
+        let mut words = all.iter();
+        while let Some(word) = words.next() {
+            let missing = |key| {
+                let at = word.at.end..word.at.end + 1;
+                ExprError::new(Fault::Syntax, at, Msg::new(key))
+            };
+            match word.text.as_str() {
+                "once" => spec.once = true,
+                "count" => {
+                    let next = words.next().ok_or_else(|| missing("break.no_count"))?;
+                    spec.count = counted(next)?;
+                }
+                "not" => {
+                    let next = words.next().ok_or_else(|| missing("break.no_place"))?;
+                    spec.without.push(Term::parse(next, here)?);
+                }
+                "if" => {
+                    let next = words.next().ok_or_else(|| missing("break.no_condition"))?;
+                    spec.condition_at = next.at.start;
+                    let rest: String = text
+                        .chars()
+                        .skip(next.at.start)
+                        .take(end - next.at.start)
+                        .collect();
+                    spec.condition = Some(condition(&rest, next.at.start, here)?);
+                    break;
+                }
+                _ => spec.places.push(Term::parse(word, here)?),
+            }
+        }
+        let everywhere = spec.places.is_empty() && spec.condition.is_none();
+        if everywhere && spec.without.is_empty() {
+            let at = 0..text.chars().count().max(1);
+            return Err(ExprError::new(Fault::Syntax, at, Msg::new("break.empty")));
+        }
+        Ok(spec)
+    }
+
+    /// As it was written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    fn takes(&self, here: &Here<'_>, step: &Step, target: &Target) -> bool {
+        let fits = |t: &Term| t.fits_step(step) && t.fits(here, target);
+        self.places.iter().all(fits) && !self.without.iter().any(fits)
+    }
+
+    /// Whether it is met by a whole step: `None` where not, else how, where it has a condition.
+    pub(super) fn at_step(&self, here: &Here<'_>) -> Result<Option<Option<Met>>, ExprError> {
+        let Some(step) = here.steps.list().get(here.at) else {
+            return Ok(None);
+        };
+        let views = step.views.iter().map(Target::of_view);
+        let targets: Vec<Target> = views.filter(|t| self.takes(here, step, t)).collect();
+        // A step without tensors can still be stopped at by its number.
+        let bare = step.views.is_empty()
+            && self
+                .places
+                .iter()
+                .all(|t| !t.is_of_tensors() && t.fits_step(step))
+            && !self
+                .without
+                .iter()
+                .any(|t| !t.is_of_tensors() && t.fits_step(step));
+        if targets.is_empty() && !bare {
+            return Ok(None);
+        }
+        self.met(here, &targets)
+    }
+
+    /// Whether it is met by a tensor that no step shows; only where it says which tensors it is about.
+    pub(super) fn at_hidden(
+        &self,
+        here: &Here<'_>,
+        target: &Target,
+    ) -> Result<Option<Option<Met>>, ExprError> {
+        let step = here.steps.list().get(here.at);
+        let named = self.places.iter().any(Term::is_of_tensors);
+        if !named || !step.is_some_and(|step| self.takes(here, step, target)) {
+            return Ok(None);
+        }
+        self.met(here, std::slice::from_ref(target))
+    }
+
+    fn met(&self, here: &Here<'_>, targets: &[Target]) -> Result<Option<Option<Met>>, ExprError> {
+        match &self.condition {
+            None => Ok(Some(None)),
+            Some(c) => c
+                .met(here, targets)
+                .map(|met| met.map(Some))
+                .map_err(|e| e.shifted(self.condition_at)),
+        }
+    }
+}
+
+fn counted(word: &Word) -> Result<u32, ExprError> {
+    word.text.parse().ok().filter(|n| *n > 0).ok_or_else(|| {
+        let msg = Msg::new("break.bad_count").arg("text", escape(&word.text));
+        ExprError::new(Fault::Syntax, word.at.clone(), msg)
+    })
+}
+
+/// A condition whose names are all somewhere.
+fn condition(text: &str, at: usize, here: &Here<'_>) -> Result<Condition, ExprError> {
+    let condition = Condition::parse(text).map_err(|e| e.shifted(at))?;
+    names_exist(condition.expr(), here).map_err(|e| e.shifted(at))?;
+    Ok(condition)
+}
+
+/// Whether everything that an expression names is at some step.
+///
+/// # Errors
+/// The first name that is not.
+pub(super) fn names_exist(
+    expr: &crate::debug::expr::Expr,
+    here: &Here<'_>,
+) -> Result<(), ExprError> {
+    let anywhen = Here {
+        past: false,
+        ..*here
+    };
+    for (name, at) in expr.names() {
+        let in_a_call = || {
+            here.session.runs.iter().any(|r| {
+                let path = format!("gen.0.{name}");
+                r.program.find(&path).is_some()
+            })
+        };
+        if let Err(NameFault::Unknown(near)) = anywhen.find(name)
+            && !in_a_call()
+        {
+            let msg = Msg::new("expr.unknown_name").arg("name", escape(name));
+            let e = ExprError::new(Fault::Name, at, msg);
+            return Err(match near {
+                Some(near) => {
+                    e.help(Msg::new("diagnostic.did_you_mean").arg("name", escape(&near)))
+                }
+                None => e,
+            });
+        }
+    }
+    Ok(())
+}
