@@ -308,6 +308,7 @@ fn node(c: &Checked) -> Json {
         "max": measure.map(|m| number(m.max)),
         "difference": measure.map(|m| number(m.difference)),
         "limits": limits,
+        "rounding": measure.map(|m| json!({ "rms": number(m.rounding.rms), "max": number(m.rounding.max) })),
         "cells": measure.map(|m| m.cells),
         "differing": measure.map(|m| m.differing),
         "worst": against.map(|a| a.cells.iter().map(|p| json!({

@@ -4,7 +4,7 @@
 //! layers, `{*}` anything. In a path, `{L}` and `{*}` are what they were in the name, `{L-1}` is the layer before,
 //! `{S}` is the stack that the model has (`decoder`, else `encoder`) and `{E}` its side of the embedding (`target`,
 //! `source`). ` | ` stands between paths of which the first that exists is meant. A path that is a part of the model
-//! (`encoder.0`, `encoder.0.norm1`) means its output. Of the entries whose name fits, those with the first such name
+//! (`encoder.0`, `encoder.0.norm1`) means its output, with `.in` after it what a norm reads. Of the entries whose name fits, those with the first such name
 //! hold, all of them: one tensor may hold three of our nodes side by side.
 
 use std::collections::BTreeMap;
@@ -306,12 +306,24 @@ impl<'a> Resolver<'a> {
         None
     }
 
-    /// The node at `path`, or the output of the part of the model there.
+    /// The node at `path`, or the output of the part of the model there, or what a norm reads.
     fn at(&self, path: &str) -> Option<NodeId> {
         if let Some(id) = self.program.find(path) {
             return Some(id);
         }
-        let scope = self.program.scope(self.program.find_scope(path)?);
+        let scope = |path: &str| {
+            let id = self.program.find_scope(path)?;
+            Some(self.program.scope(id))
+        };
+        if let Some(norm) = path.strip_suffix(".in") {
+            return match scope(norm)?.kind {
+                ScopeKind::LayerNorm { input, .. } | ScopeKind::RmsNorm { input, .. } => {
+                    Some(input)
+                }
+                _ => None,
+            };
+        }
+        let scope = scope(path)?;
         match scope.kind {
             ScopeKind::Softmax { output, .. }
             | ScopeKind::LayerNorm { output, .. }

@@ -3,7 +3,15 @@ use super::*;
 const NONE: Rounding = Rounding { rms: 0.0, max: 0.0 };
 
 fn compared(ours: &[f64], theirs: &[f64], kind: Kind, tolerance: Tolerance) -> (Measure, State) {
-    measure(&|i| ours[i], theirs, kind, NONE, Unit::F32, &tolerance)
+    measure(
+        &|i| ours[i],
+        theirs,
+        kind,
+        NONE,
+        Unit::F32,
+        &tolerance,
+        Mode::Isolated,
+    )
 }
 
 fn ours(a: &[f64], b: &[f64]) -> (Measure, State) {
@@ -120,11 +128,12 @@ fn rounding_makes_drift_and_no_more() {
             rounding,
             Unit::F32,
             &tolerance,
+            Mode::Isolated,
         )
         .1
     };
-    assert_eq!(with(1e-5, Tolerance::default()), State::Drift);
-    assert_eq!(with(1e-6, Tolerance::default()), State::Diverged);
+    assert_eq!(with(1.3e-5, Tolerance::default()), State::Drift);
+    assert_eq!(with(1.2e-5, Tolerance::default()), State::Diverged);
     // Limits that a person set are meant.
     assert_eq!(
         with(1e-5, of(Policy::Ours, Some(1e-5), None)),

@@ -206,6 +206,7 @@ impl<U: Real> Walker<'_, U> {
                 rounded,
                 unit,
                 &self.plan.tolerance,
+                self.plan.mode,
             );
             let pair = |&flat: &usize| CellPair {
                 index: node.shape.unflat(flat)[..node.shape.rank()].to_vec(),
