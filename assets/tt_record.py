@@ -383,16 +383,17 @@ def _patterns(what, patterns):
 
 
 def _unwrapped(model):
-    """The model inside DistributedDataParallel, DeepSpeedEngine and the like, whose forward pass calls it."""
+    """The model inside DistributedDataParallel, FSDP, DeepSpeedEngine and the like, whose forward pass calls it."""
     while True:
         inside = model._modules
         if "_orig_mod" in inside:
             raise RecordError("a compiled model calls no hooks: record and call `model._orig_mod` instead")
         if isinstance(model, torch.jit.ScriptModule):
             raise RecordError("a TorchScript model calls no Python hooks: record the model it was made from")
-        if list(inside) != ["module"] or inside["module"] is None:
+        wrapped = next((name for name in ("module", *WRAPPERS) if list(inside) == [name]), None)
+        if wrapped is None or inside[wrapped] is None:
             return model
-        model = inside["module"]
+        model = inside[wrapped]
 
 
 def _named(name, value):

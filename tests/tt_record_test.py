@@ -231,6 +231,8 @@ class Recording(unittest.TestCase):
         self.assertEqual(set(self.run_once(wrapped)), expected)
         inner.pair = Wrapped(inner.pair)
         self.assertEqual(set(self.run_once(wrapped)), expected)
+        self.assertEqual(set(self.run_once(Wrapped(inner))), expected)
+        self.assertTrue(metadata(self.path)["class"].endswith(".Block"))
 
 
 class Wrapped(nn.Module):
