@@ -20,7 +20,11 @@ neither calls hooks:
     record(model, "ref.safetensors", calls=1).start()
 
 Where several processes share the work (torch.distributed, or RANK and WORLD_SIZE in the environment) each writes
-what it saw itself: `ref.rank0.safetensors`, `ref.rank1.safetensors`, …
+what it saw itself: `ref.rank0.safetensors`, `ref.rank1.safetensors`, … Each can be compared alone where every process
+had whole tensors of a batch of its own (data parallel, FSDP). Where they shared tensors (tensor parallel) or layers
+(pipeline), put them together first:
+
+    python tt_record.py --merge ref.rank*.safetensors -o ref.safetensors
 
 What is in the file, every tensor in the type it had, copied the moment it was there:
 
@@ -58,6 +62,7 @@ import warnings
 
 try:
     import torch
+    from safetensors import SafetensorError, safe_open
     from safetensors.torch import save_file
 except ImportError as missing:
     NEEDS = f"tt_record: {missing}; it needs torch and safetensors: pip install torch safetensors"
@@ -65,7 +70,7 @@ except ImportError as missing:
         sys.exit(NEEDS)
     raise ImportError(NEEDS) from missing
 
-__all__ = ["record", "RecordError", "rank_and_world"]
+__all__ = ["record", "merge", "RecordError", "rank_and_world"]
 
 # What engines and wrappers put into the names of the modules they wrap.
 WRAPPERS = ("_fsdp_wrapped_module", "_checkpoint_wrapped_module")
@@ -121,9 +126,7 @@ class record:
         if ending != ".safetensors":
             raise RecordError(f"{path!r} must end in .safetensors")
         self.path = f"{stem}.rank{self.rank}{ending}" if self.world > 1 else path
-        self.folder = os.path.dirname(os.path.abspath(self.path))
-        if not os.path.isdir(self.folder):
-            raise RecordError(f"there is no folder {self.folder!r} to write {os.path.basename(self.path)!r} into")
+        _folder(self.path)
         self.only, self.skip, self.calls = _patterns("only", only), _patterns("skip", skip), calls
         self.tensors, self.inputs, self.skipped, self.classes = {}, [], [], {}
         self._passes, self._counts = 0, {}
@@ -348,20 +351,7 @@ class record:
             value = getattr(config, attribute, None)
             if isinstance(value, str):
                 about[key] = value
-        descriptor, unfinished = tempfile.mkstemp(prefix=".tt_record.", suffix=".tmp", dir=self.folder)
-        try:
-            os.close(descriptor)
-            save_file(self.tensors, unfinished, metadata=about)
-            with open(unfinished, "rb+") as f:
-                os.fsync(f.fileno())
-            mask = os.umask(0)
-            os.umask(mask)
-            os.chmod(unfinished, 0o666 & ~mask)  # mkstemp's own is 0600
-            os.replace(unfinished, self.path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(unfinished)
-            raise
+        _save(self.tensors, self.path, about)
         return self.path
 
     def _why_nothing(self):
@@ -374,6 +364,82 @@ class record:
             name, reason = self.skipped[0]
             return f"nothing was recorded: {name}: {reason}"
         return f"nothing was recorded: no name fits only={self.only}, skip={self.skip}"
+
+
+def _folder(path):
+    """The folder a file is to be written into, which must be there."""
+    folder = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(folder):
+        raise RecordError(f"there is no folder {folder!r} to write {os.path.basename(path)!r} into")
+    return folder
+
+
+def _save(tensors, path, about):
+    """Writes a file whole or not at all."""
+    descriptor, unfinished = tempfile.mkstemp(prefix=".tt_record.", suffix=".tmp", dir=_folder(path))
+    try:
+        os.close(descriptor)
+        save_file(tensors, unfinished, metadata=about)
+        with open(unfinished, "rb+") as f:
+            os.fsync(f.fileno())
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(unfinished, 0o666 & ~mask)  # mkstemp's own is 0600
+        os.replace(unfinished, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(unfinished)
+        raise
+
+
+def merge(paths, path):
+    """Puts the files of the ranks of one engine together, in order of rank; returns the tensors.
+
+    What all ranks have alike is taken once. What differs is a share of each: heads where there are four axes (axis 1),
+    columns else. What only some ranks have (layers of a pipeline) is theirs.
+    """
+    ranks = {}
+    for one in paths:
+        try:
+            with safe_open(one, "pt") as f:
+                about = f.metadata() or {}
+                tensors = {name: f.get_tensor(name) for name in f.keys()}
+        except (SafetensorError, OSError) as e:
+            raise RecordError(f"{one}: {e}") from e
+        if "rank" not in about:
+            raise RecordError(f"{one} was not written by tt_record")
+        if int(about["rank"]) in ranks:
+            raise RecordError(f"{one}: another file is of rank {about['rank']} too")
+        ranks[int(about["rank"])] = (about, tensors)
+    about = dict(ranks[min(ranks)][0])
+    world = int(about["world_size"])
+    if sorted(ranks) != list(range(world)):
+        raise RecordError(f"{world} ranks were recorded, and these files are of {sorted(ranks)}: give all of them")
+    order = dict.fromkeys(name for r in range(world) for name in json.loads(ranks[r][0]["order"]))
+    merged = {}
+    for name in order:
+        parts = [ranks[r][1][name] for r in range(world) if name in ranks[r][1]]
+        if all(_alike(parts[0], other) for other in parts[1:]):
+            merged[name] = parts[0]
+            continue
+        axis = 1 if parts[0].dim() == 4 else parts[0].dim() - 1
+        try:
+            merged[name] = torch.cat(parts, axis)
+        except (RuntimeError, IndexError) as e:
+            shapes = ", ".join(str(list(part.shape)) for part in parts)
+            raise RecordError(f"{name} has shapes {shapes}, which do not go together along axis {axis}") from e
+    about |= {"rank": "all", "order": json.dumps(list(merged))}
+    _save(merged, path, about)
+    return merged
+
+
+def _alike(a, b):
+    """Whether two ranks computed the same; each may have rounded in its own order."""
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    if not a.is_floating_point():
+        return torch.equal(a, b)
+    return torch.allclose(a.double(), b.double(), rtol=1e-3, atol=1e-6, equal_nan=True)
 
 
 def _patterns(what, patterns):
@@ -501,8 +567,10 @@ def _inputs(options, model):
 def main(arguments=None):
     """The command line. Returns the exit code."""
     parser = argparse.ArgumentParser(prog="tt_record.py", description="Records one forward pass of a Hugging Face model.")
-    parser.add_argument("--hf", required=True, metavar="PATH", help="folder of a checkpoint, or its name on the hub")
-    what = parser.add_mutually_exclusive_group(required=True)
+    job = parser.add_mutually_exclusive_group(required=True)
+    job.add_argument("--hf", metavar="PATH", help="folder of a checkpoint, or its name on the hub")
+    job.add_argument("--merge", nargs="+", metavar="FILE", help="put the files of all ranks together, and record nothing")
+    what = parser.add_mutually_exclusive_group()
     what.add_argument("--text", action="append", help="a sentence for the checkpoint's tokenizer; once a row of the batch")
     what.add_argument("--ids", action="append", help='token ids, such as "2 7 9 3"; once a row of the batch')
     parser.add_argument("--decoder-ids", action="append", metavar="IDS", help="ids that the decoder of an encoder-decoder reads")
@@ -515,6 +583,12 @@ def main(arguments=None):
     parser.add_argument("-o", "--output", default="ref.safetensors", metavar="FILE", help="(ref.safetensors)")
     options = parser.parse_args(arguments)
     try:
+        if options.merge:
+            tensors = merge(options.merge, options.output)
+            print(f"{options.output}: {len(tensors)} tensors, {os.path.getsize(options.output)} bytes")
+            return 0
+        if not options.text and not options.ids:
+            raise RecordError("say what the model reads: --text or --ids")
         model = _load(options.hf, options.class_name).eval().to(options.device)
         if options.dtype:
             model = model.to(getattr(torch, options.dtype))

@@ -246,6 +246,22 @@ class Wrapped(nn.Module):
         return self._checkpoint_wrapped_module(*args)
 
 
+class Share(nn.Module):
+    """What one of two ranks computes under tensor and pipeline parallelism."""
+
+    def __init__(self, rank):
+        super().__init__()
+        self.rank = rank
+        self.heads, self.columns, self.whole = (nn.Identity() for _ in range(3))
+        self.add_module(f"only{rank}", nn.Identity())
+
+    def forward(self, x):
+        self.heads(x[:, self.rank : self.rank + 1])
+        self.columns(x[0, :, :, 2 * self.rank : 2 * self.rank + 2])
+        self.get_submodule(f"only{self.rank}")(x + self.rank)
+        return self.whole(x * (1 + 1e-7 * self.rank))
+
+
 class Ranks(unittest.TestCase):
     def test_two_processes_of_one_engine_write_a_file_each(self):
         program = (
@@ -269,6 +285,32 @@ class Ranks(unittest.TestCase):
                 self.assertEqual(t["input"].tolist(), [[rank, rank]])
                 about = metadata(path)
                 self.assertEqual((about["rank"], about["world_size"]), (str(rank), "2"))
+
+    def test_shares_of_tensors_go_together(self):
+        x = torch.arange(24.0).reshape(1, 2, 3, 4)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "ref.safetensors")
+            for rank in (0, 1):
+                model = Share(rank).eval()
+                with changed(RANK=str(rank), WORLD_SIZE="2"), record(model, path):
+                    model(x)
+            files = [os.path.join(folder, f"ref.rank{rank}.safetensors") for rank in (1, 0)]
+            code, text, errors = script("--merge", *files, "-o", path)
+            self.assertEqual((code, errors), (0, ""))
+            t = load_file(path)
+            self.assertEqual(set(t), {"x", "heads", "columns", "only0", "only1", "whole", "output"})
+            for name, tensor in {"x": x, "heads": x, "columns": x[0], "only0": x, "only1": x + 1, "whole": x}.items():
+                torch.testing.assert_close(t[name], tensor)
+            self.assertEqual(metadata(path)["rank"], "all")
+            for given, message in (
+                (files[:1], r"2 ranks were recorded, and these files are of \[1\]"),
+                (files[:1] * 2, "another file is of rank 1"),
+                ([os.path.join(folder, "no.safetensors")], "no.safetensors"),
+            ):
+                code, _, errors = script("--merge", *given, "-o", path)
+                self.assertEqual(code, 2)
+                self.assertRegex(errors, message)
+            self.assertEqual(len(load_file(path)), 7)
 
     def test_rank_from_the_environment(self):
         for rank, world, wanted in (("1", "4", "ref.rank1.safetensors"), ("0", "1", "ref.safetensors")):
