@@ -381,10 +381,16 @@ pub fn rounding(
     one: &dyn Fn(usize) -> f64,
     other: &dyn Fn(usize) -> f64,
     cells: usize,
+    kind: Kind,
     unit: Unit,
 ) -> Rounding {
+    // The least numbers of the two types, where they stand for −∞, lie farther apart than any rounding.
+    let hidden = |x: f64| kind == Kind::Scores && x <= HIDDEN;
     let share = unit.roundoff() / Unit::F32.roundoff();
-    let far = |i: usize| Some((one(i) - other(i)).abs()).filter(|d| d.is_finite());
+    let far = |i: usize| {
+        let (a, b) = (one(i), other(i));
+        Some((a - b).abs()).filter(|d| d.is_finite() && !(hidden(a) && hidden(b)))
+    };
     let max = (0..cells).filter_map(far).fold(0.0, f64::max);
     if max == 0.0 {
         return Rounding::default();

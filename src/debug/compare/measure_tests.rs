@@ -145,11 +145,24 @@ fn rounding_makes_drift_and_no_more() {
         State::Match
     );
     assert_eq!(with(0.0, of(Policy::Ours, Some(1e-4), None)), State::Match);
-    let seen = rounding(&|i| [1.0, 2.0][i], &|i| [1.0, 2.5][i], 2, Unit::F64);
+    let seen = rounding(
+        &|i| [1.0, 2.0][i],
+        &|i| [1.0, 2.5][i],
+        2,
+        Kind::Numbers,
+        Unit::F64,
+    );
     let share = 0.5f64.powi(29);
     assert!((seen.max / share - 0.5).abs() < 1e-12);
     assert!((seen.rms / share - 0.5 / 2f64.sqrt()).abs() < 1e-12);
-    assert_eq!(rounding(&|_| f64::NAN, &|_| 1.0, 2, Unit::F32), NONE);
+    assert_eq!(
+        rounding(&|_| f64::NAN, &|_| 1.0, 2, Kind::Numbers, Unit::F32),
+        NONE
+    );
+    // The least numbers of both types hide the same cell.
+    let (wide, narrow) = ([1.0, f64::MIN], [1.5, f64::from(f32::MIN)]);
+    let seen = rounding(&|i| wide[i], &|i| narrow[i], 2, Kind::Scores, Unit::F32);
+    assert_eq!((seen.rms, seen.max), (0.5, 0.5));
 }
 
 #[test]

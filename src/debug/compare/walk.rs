@@ -198,7 +198,7 @@ impl<U: Real> Walker<'_, U> {
                 _ => Kind::Exact,
             };
             let ours = |i: usize| value.get(i);
-            let rounded = rounding(&ours, &|i| second.get(i), node.shape.len(), unit);
+            let rounded = rounding(&ours, &|i| second.get(i), node.shape.len(), kind, unit);
             let (measured, state) = measure(
                 &ours,
                 theirs.data(),
