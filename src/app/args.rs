@@ -181,11 +181,13 @@ pub enum View {
     Compare,
     /// Breakpoints and watches.
     Debug,
+    /// Training beside inference, stage by stage.
+    Stages,
 }
 
 impl View {
     /// All views, in the order of their keys.
-    pub const ALL: [View; 10] = [
+    pub const ALL: [View; 11] = [
         View::Step,
         View::Heads,
         View::Layers,
@@ -196,6 +198,7 @@ impl View {
         View::Log,
         View::Compare,
         View::Debug,
+        View::Stages,
     ];
 
     /// Its name.
@@ -211,6 +214,7 @@ impl View {
             View::Log => "log",
             View::Compare => "compare",
             View::Debug => "debug",
+            View::Stages => "stages",
         }
     }
 
@@ -227,6 +231,7 @@ impl View {
             View::Log => "tui.view.log",
             View::Compare => "tui.view.compare",
             View::Debug => "tui.view.debug",
+            View::Stages => "tui.view.stages",
         }
     }
 
@@ -240,8 +245,7 @@ impl View {
 }
 
 impl Arg for View {
-    const USAGE: &'static str =
-        "step | heads | layers | probs | costs | positions | token | log | compare | debug";
+    const USAGE: &'static str = "step | heads | layers | probs | costs | positions | token | log | compare | debug | stages";
     fn parse(text: &str) -> Result<Self, Msg> {
         Self::ALL
             .into_iter()

@@ -4,8 +4,10 @@ mod facts;
 mod follow;
 mod model;
 mod nav;
+mod panel;
 mod powers;
 mod search;
+mod tables;
 mod update;
 
 use std::cell::RefCell;
@@ -22,6 +24,7 @@ use crate::walkthrough::{Step, View};
 
 pub use facts::{Facts, Stats, Totals};
 pub use model::{Plane, StageModel, TableModel, TreeRow};
+pub use tables::{Made, Words};
 pub use update::{MOST_TERMS, Page};
 
 /// A place one can return to.
@@ -68,6 +71,8 @@ pub struct Debugger {
     pub lang: Lang,
     /// Round to so many decimals as one goes.
     pub round: Option<u8>,
+    /// First line shown of a table of words.
+    pub scroll: usize,
     /// Phases folded in the list.
     pub folded: BTreeSet<usize>,
     /// Where one came from.
@@ -78,6 +83,7 @@ pub struct Debugger {
     norms: RefCell<HashMap<(usize, NodeId, bool), f64>>,
     rounded: RefCell<HashMap<(usize, u8), Arc<AnyTrace>>>,
     totals: RefCell<HashMap<usize, Totals>>,
+    words: RefCell<HashMap<(Words, Lang), Made>>,
 }
 
 impl Debugger {
@@ -96,6 +102,7 @@ impl Debugger {
             term: None,
             lang: Lang::En,
             round: None,
+            scroll: 0,
             folded: BTreeSet::new(),
             jumps: Jumps::default(),
             bookmarks: Bookmarks::default(),
@@ -103,6 +110,7 @@ impl Debugger {
             norms: RefCell::default(),
             rounded: RefCell::default(),
             totals: RefCell::default(),
+            words: RefCell::default(),
         };
         d.arrive();
         d

@@ -12,6 +12,7 @@ impl Debugger {
     /// Puts the cursor where a step is read first: its last result, at the first cell.
     pub(super) fn arrive(&mut self) {
         self.term = None;
+        self.scroll = 0;
         let Some(step) = self.step() else { return };
         let view = step
             .views

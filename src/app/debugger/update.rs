@@ -17,6 +17,8 @@ pub struct Page {
     pub cols: usize,
     /// Rows of the step list that are seen.
     pub list: usize,
+    /// The last line that a table of words can begin with.
+    pub last_line: usize,
 }
 
 impl Default for Page {
@@ -25,6 +27,7 @@ impl Default for Page {
             rows: 8,
             cols: 8,
             list: 16,
+            last_line: 0,
         }
     }
 }
@@ -35,6 +38,9 @@ pub const MOST_TERMS: usize = 64;
 impl Debugger {
     /// Does what concerns the trace.
     pub fn update(&mut self, action: &Action, ui: &mut Ui, page: Page, effects: &mut Vec<Effect>) {
+        if self.panel(action, ui, page) {
+            return;
+        }
         let in_list = ui.focus == Focus::Steps;
         let number = ui.settings.digits;
         let mut say = |key: &'static str| ui.messages.push(Level::Info, Msg::new(key));

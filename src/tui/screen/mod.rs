@@ -4,6 +4,7 @@
 mod charts;
 mod lists;
 mod stage;
+mod stages;
 mod step;
 
 use std::fmt::Write as _;
@@ -17,7 +18,7 @@ use super::widgets::tree::{Branch, Line, Marks, Tree};
 use crate::app::action::Action;
 use crate::app::app::App;
 use crate::app::args::View;
-use crate::app::debugger::{Debugger, Page, TreeRow};
+use crate::app::debugger::{Debugger, Page, TreeRow, Words};
 use crate::app::ui::Focus;
 use crate::text::{Msg, tr};
 use crate::walkthrough::{phase_name, short_title};
@@ -95,10 +96,17 @@ pub fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look) -> Shown {
         body
     };
     let d = &app.debugger;
-    let heading = heading(d, look);
+    let heading = match app.ui.view {
+        View::Stages => tr(look.lang, app.ui.view.key()).to_owned(),
+        _ => heading(d, look),
+    };
     let inside = frame(buf, main, &heading, app.ui.focus != Focus::Steps, look);
     match app.ui.view {
-        View::Step => step::draw(app, inside, buf, look, &mut shown),
+        View::Step => match d.step_words() {
+            Some(words) => stages::step(app, words, inside, buf, look, &mut shown),
+            None => step::draw(app, inside, buf, look, &mut shown),
+        },
+        View::Stages => stages::view(app, Words::Stages, inside, buf, look, &mut shown),
         View::Heads => stage::heads(app, inside, buf, look),
         View::Layers => charts::layers(app, inside, buf, look),
         View::Probs => lists::probs(app, inside, buf, look),
