@@ -4,6 +4,7 @@
 //! order of variants is the order of help. What an action needs beyond its name is its argument ([`Arg`]).
 
 use super::args::{Arg, ExportArgs, Place, Setting, Speed, StepTarget, Text, View};
+use super::asked::{Train, UpdateNumber};
 use crate::text::{Lang, Msg, tr};
 
 /// How an action is grouped in help.
@@ -163,6 +164,8 @@ actions! {
         NextBookmark "next-bookmark";
         PrevBookmark "prev-bookmark";
         Run(Text) "run";
+        Train(Train) "train";
+        Update(UpdateNumber) "update";
     }
     Move {
         Up "up";

@@ -33,6 +33,9 @@ pub struct Told {
     pub line: Option<String>,
 }
 
+/// Time from look to look at work that goes on by itself.
+const NEWS: Duration = Duration::from_millis(80);
+
 /// The whole state.
 pub struct App {
     /// Settings, focus, overlays, messages.
@@ -84,7 +87,7 @@ impl App {
     pub fn input(&mut self, input: &Input) -> Vec<Effect> {
         let mut effects = Vec::new();
         if *input == Input::Tick {
-            if self.ui.play.on && !self.debugger.go_by(1) {
+            if self.ui.play.on && !self.debugger.play_on(&self.ui) {
                 self.ui.play.on = false;
             }
             self.settle();
@@ -98,6 +101,13 @@ impl App {
 
     /// Does an action.
     pub fn act(&mut self, action: Action, effects: &mut Vec<Effect>) {
+        // Esc ends what takes long before anything else.
+        if action == Action::Cancel
+            && self.ui.overlays.is_empty()
+            && self.debugger.stop_training()
+        {
+            return self.settle();
+        }
         if let Some(rest) = self.ui.update(action, &self.debugger, effects) {
             match rest {
                 Action::Export(args) => self.export(&args, effects),
@@ -133,11 +143,14 @@ impl App {
 
     /// Time to the next tick; `None` where nothing moves by itself.
     pub fn interval(&self) -> Option<Duration> {
-        self.ui.play.interval()
+        // What goes on by itself is looked after often enough to be seen moving.
+        let news = self.debugger.training().is_busy().then_some(NEWS);
+        self.ui.play.interval().or(news)
     }
 
     /// Brings what depends on settings and place up to date.
     fn settle(&mut self) {
+        self.debugger.prepare(&mut self.ui);
         let digits = match self.ui.settings.digits {
             NumberFormat::Decimals(d) | NumberFormat::Scientific(d) => d,
             NumberFormat::Shortest | NumberFormat::Bits => 4,

@@ -183,11 +183,13 @@ pub enum View {
     Debug,
     /// Training beside inference, stage by stage.
     Stages,
+    /// Training: losses, gradients, attention and embeddings across updates.
+    Training,
 }
 
 impl View {
     /// All views, in the order of their keys.
-    pub const ALL: [View; 11] = [
+    pub const ALL: [View; 12] = [
         View::Step,
         View::Heads,
         View::Layers,
@@ -199,6 +201,7 @@ impl View {
         View::Compare,
         View::Debug,
         View::Stages,
+        View::Training,
     ];
 
     /// Its name.
@@ -215,6 +218,7 @@ impl View {
             View::Compare => "compare",
             View::Debug => "debug",
             View::Stages => "stages",
+            View::Training => "training",
         }
     }
 
@@ -232,6 +236,7 @@ impl View {
             View::Compare => "tui.view.compare",
             View::Debug => "tui.view.debug",
             View::Stages => "tui.view.stages",
+            View::Training => "tui.view.training",
         }
     }
 
@@ -245,7 +250,7 @@ impl View {
 }
 
 impl Arg for View {
-    const USAGE: &'static str = "step | heads | layers | probs | costs | positions | token | log | compare | debug | stages";
+    const USAGE: &'static str = "step | heads | layers | probs | costs | positions | token | log | compare | debug | stages | training";
     fn parse(text: &str) -> Result<Self, Msg> {
         Self::ALL
             .into_iter()

@@ -9,6 +9,7 @@ pub mod answer;
 #[allow(clippy::module_inception)]
 pub mod app;
 pub mod args;
+pub mod asked;
 pub mod command;
 pub mod config;
 pub mod debugger;

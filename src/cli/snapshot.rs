@@ -10,6 +10,7 @@ use super::{Failure, common, open, value};
 use crate::app::action::Action;
 use crate::app::app::App;
 use crate::app::args::{Arg, StepTarget, View};
+use crate::app::messages::Level;
 use crate::export::{file::Target, select::Selection};
 use crate::text::Lang;
 use crate::tui::run::{Still, still};
@@ -45,6 +46,9 @@ pub struct Args {
     /// The view; the step itself unless given.
     #[arg(long, value_name = "VIEW")]
     pub view: Option<String>,
+    /// A command of the debugger to run first; may be given several times.
+    #[arg(short = 'e', long = "execute", value_name = "COMMAND")]
+    pub execute: Vec<String>,
     /// Colour theme.
     #[arg(long, value_name = "NAME")]
     pub theme: Option<String>,
@@ -84,6 +88,13 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     let mut effects = Vec::new();
     if let Some(Selection::One(path)) = &args.step {
         app.act(Action::Step(StepTarget::Number(path.clone())), &mut effects);
+    }
+    for line in &args.execute {
+        let told = app.tell(Action::parse(line.trim().trim_start_matches(':'))?);
+        let failed = told.messages.into_iter().find(|m| m.level == Level::Error);
+        if let Some(message) = failed {
+            return Err(message.text.into());
+        }
     }
     if let Some(view) = &args.view {
         app.act(Action::View(View::parse(view)?), &mut effects);

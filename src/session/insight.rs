@@ -1,12 +1,14 @@
 //! What a training run looks like from outside, as plain data for charts: gradient norms along the layers, attention
 //! maps, and embeddings seen in two dimensions.
 
+use std::sync::Arc;
+
 use super::Session;
 use super::training::Lessons;
 use crate::program::optimiser::Optimiser;
 use crate::program::{Gradients, Leaf, NodeId, Op, Program};
 use crate::tensor::{Axis, Real};
-use crate::trace::train::{Lesson, State, Stopped};
+use crate::trace::train::{Lesson, State, Stopped, reseeded};
 use crate::trace::{Keep, Settings, Trace, run_with};
 
 /// Size of the gradients of one part of the model.
@@ -234,7 +236,7 @@ pub fn looks<T: Real>(
             error: Box::new(e),
         })?;
         lesson.bind(optimiser, &mut state);
-        let trace = look(&lesson, &state)?;
+        let trace = look(&lesson.program, &lesson, &state)?;
         tables.push(embeddings(lesson.program.as_ref(), &trace));
         out.push(Look {
             update: state.update,
@@ -253,26 +255,96 @@ pub fn looks<T: Real>(
     Ok(out)
 }
 
-fn look<T: Real>(lesson: &Lesson, state: &State<T>) -> Result<Trace<T>, Stopped> {
+/// The model before one update, with what a screen shows of it.
+#[derive(Clone, Debug)]
+pub struct Glance {
+    /// What is seen; its embeddings are not placed.
+    pub look: Look,
+    /// √(Σ g²) of each parameter, in the order of their gradients.
+    pub parameters: Vec<(String, f64)>,
+    /// Embeddings of the tokens that were asked for, `[token, d_model]`.
+    pub rows: Vec<Vec<f64>>,
+}
+
+/// Looks at the model in `state`, with the dropout of its update: the loss is that which the update begins from.
+/// Of the embeddings, those of `tokens` are taken.
+///
+/// # Errors
+/// Where the program does not build or run.
+pub fn glance<T: Real>(
+    lessons: &mut Lessons<'_>,
+    optimiser: &Optimiser,
+    mut state: State<T>,
+    tokens: &[usize],
+) -> Result<Glance, Stopped> {
+    let lesson = lessons.lesson(state.update).map_err(|e| Stopped::Build {
+        update: state.update,
+        error: Box::new(e),
+    })?;
+    lesson.bind(optimiser, &mut state);
+    let program = reseeded(&lesson.program, state.update);
+    let trace = look(&program, &lesson, &state)?;
+    let norm = |grad: NodeId| {
+        let value = trace.get(grad)?;
+        let squares: f64 = (0..value.shape().len())
+            .map(|i| value.get(i) * value.get(i))
+            .sum();
+        Some(squares.sqrt())
+    };
+    let parameters = lesson
+        .gradients
+        .iter()
+        .filter(|(of, _)| matches!(program.node(*of).op, Op::Leaf(Leaf::Parameter)))
+        .filter_map(|(of, grad)| Some((program.node(of).path.to_string(), norm(grad)?)))
+        .collect();
+    let table = embedding_table(&program).and_then(|id| trace.get(id));
+    let rows = table.map_or_else(Vec::new, |value| {
+        let width = value.shape().dims().last().copied().unwrap_or(1).max(1);
+        let held = value.shape().len() / width;
+        let row = |r: &usize| (0..width).map(|i| value.get(r * width + i)).collect();
+        tokens.iter().filter(|r| **r < held).map(row).collect()
+    });
+    Ok(Glance {
+        look: Look {
+            update: state.update,
+            loss: trace.value(lesson.loss).get(0),
+            gradients: gradient_norms(&trace, &lesson.gradients),
+            attention: attention_maps(&trace, 0),
+            embeddings: Vec::new(),
+        },
+        parameters,
+        rows,
+    })
+}
+
+fn look<T: Real>(
+    program: &Arc<Program>,
+    lesson: &Lesson,
+    state: &State<T>,
+) -> Result<Trace<T>, Stopped> {
     let settings = Settings {
-        keep: Keep::only(&lesson.program, |id| {
-            let path = &lesson.program.node(id).path;
+        keep: Keep::only(program, |id| {
+            let path = &program.node(id).path;
             id == lesson.loss || path.starts_with("grad.") || path.ends_with("attn.weights")
         }),
         timed: false,
         ..Settings::default()
     };
-    run_with(&lesson.program, &state.values, &settings, &mut ()).map_err(|error| Stopped::Run {
+    run_with(program, &state.values, &settings, &mut ()).map_err(|error| Stopped::Run {
         update: state.update,
         error: Box::new(error),
     })
 }
 
+/// The embedding table of the side that the output speaks, else the only one.
+pub fn embedding_table(program: &Program) -> Option<NodeId> {
+    let names = ["embed.weight", "embed.target.weight", "embed.source.weight"];
+    names.iter().find_map(|p| program.find(p))
+}
+
 /// Rows of the embedding table of the side that the output speaks, else of the only one.
 fn embeddings<T: Real>(program: &Program, trace: &Trace<T>) -> Vec<Vec<f64>> {
-    let names = ["embed.weight", "embed.target.weight", "embed.source.weight"];
-    let table = names.iter().find_map(|p| program.find(p));
-    let Some(value) = table.and_then(|id| trace.get(id)) else {
+    let Some(value) = embedding_table(program).and_then(|id| trace.get(id)) else {
         return Vec::new();
     };
     let width = value.shape().dims().last().copied().unwrap_or(1).max(1);

@@ -1,8 +1,8 @@
 //! Training a session's model: the lesson of each update, from all sentences or from mini-batches drawn by a seed.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock};
 
-use super::{AnyBindings, RunKind, Session};
+use super::{AnyBindings, Run, RunKind, Session};
 use crate::model::masks::GivenMask;
 use crate::model::params::VocabSizes;
 use crate::model::{Forward, Sequences, forward};
@@ -11,7 +11,7 @@ use crate::program::optimiser::{Decay, Method, Optimiser};
 use crate::scenario::schema;
 use crate::tensor::Real;
 use crate::trace::Bindings;
-use crate::trace::train::{Lesson, Retention, State, Stopped, Trainer};
+use crate::trace::train::{Lesson, Retention, State, Stopped, Trainer, reseeded};
 
 /// The optimiser that a scenario's settings mean.
 pub fn optimiser(s: &schema::Optimiser) -> Optimiser {
@@ -165,6 +165,46 @@ impl Session {
                 _ => None,
             })
             .unwrap_or_default()
+    }
+
+    /// This session before another update of its training: the same programs over the values of a state, and over the
+    /// optimiser's memory that is among them. No run has been run yet; the steps are the same.
+    #[must_use]
+    pub fn at_update(&self, updates: u64, values: AnyBindings) -> Self {
+        let more = updates.saturating_sub(self.updates);
+        let run = |r: &Run| Run {
+            name: r.name.clone(),
+            kind: r.kind.clone(),
+            program: reseeded(&r.program, more),
+            outputs: r.outputs,
+            inputs: Arc::clone(&r.inputs),
+            lesson: r.lesson.clone(),
+            trace: OnceLock::new(),
+            rounded: Mutex::default(),
+        };
+        Self {
+            scenario: self.scenario.clone(),
+            origin: self.origin.clone(),
+            precision: self.precision,
+            source_words: self.source_words.clone(),
+            target_words: self.target_words.clone(),
+            inputs: Arc::clone(&self.inputs),
+            specs: self.specs.clone(),
+            params: values,
+            updates,
+            coverage: self.coverage.clone(),
+            runs: self.runs.iter().map(run).collect(),
+            steps: Arc::clone(&self.steps),
+            detail: self.detail,
+            run_steps: Mutex::default(),
+        }
+    }
+
+    /// The run of a training run's update.
+    pub fn update_of(&self, training: usize) -> Option<usize> {
+        (0..self.runs.len()).find(|r| {
+            self.runs[*r].kind == RunKind::Update && self.forward_of(*r) == Some(training)
+        })
     }
 
     /// Makes `updates` updates of training run `run` on the session's parameters.

@@ -142,10 +142,11 @@ impl Program for OnTerminal {
 ///
 /// # Errors
 /// There is no terminal, or it went away.
-pub fn run(app: App) -> io::Result<App> {
+pub fn run(mut app: App) -> io::Result<App> {
     terminal::install_panic_hook();
     let environment = Environment::read();
     let look = look(&app.ui.settings, environment);
+    app.debugger.live = true;
     let mut program = OnTerminal {
         app,
         environment,

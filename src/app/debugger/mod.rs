@@ -8,6 +8,7 @@ mod panel;
 mod powers;
 mod search;
 mod tables;
+mod training;
 mod update;
 
 use std::cell::RefCell;
@@ -25,11 +26,14 @@ use crate::walkthrough::{Step, View};
 pub use facts::{Facts, Stats, Totals};
 pub use model::{Plane, StageModel, TableModel, TreeRow};
 pub use tables::{Made, Words};
+pub use training::{Picture, Scatter, Training};
 pub use update::{MOST_TERMS, Page};
 
 /// A place one can return to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Spot {
+    /// Updates made on the parameters, where one is in an opened update.
+    pub update: Option<u64>,
     /// Which run's steps.
     pub run: Option<usize>,
     /// Position in the list.
@@ -53,6 +57,13 @@ struct Level {
 
 /// The debugger's state over one session.
 pub struct Debugger {
+    /// The scenario as it was opened.
+    base: Arc<Session>,
+    /// Updates made on the parameters of `session`, where it is an opened update.
+    update: Option<u64>,
+    /// Whether somebody watches: then long work goes on in the background.
+    pub live: bool,
+    training: Training,
     /// The scenario, its runs and steps.
     pub session: Arc<Session>,
     /// Whose steps are listed: `None` for the whole walkthrough, else a run.
@@ -91,6 +102,10 @@ impl Debugger {
     pub fn new(session: Arc<Session>, run: Option<usize>) -> Self {
         let steps = run.map_or_else(|| Arc::clone(&session.steps), |r| session.steps_of(r));
         let mut d = Self {
+            base: Arc::clone(&session),
+            update: None,
+            live: false,
+            training: Training::default(),
             session,
             run,
             steps,
@@ -181,17 +196,34 @@ impl Debugger {
         }
     }
 
+    /// Updates made on the parameters, where one is in an opened update.
+    pub fn update_opened(&self) -> Option<u64> {
+        self.update
+    }
+
+    /// Looks into another session of the same scenario.
+    fn look_into(&mut self, update: Option<u64>, session: Arc<Session>) {
+        self.session = session;
+        self.update = update;
+        self.stats.borrow_mut().clear();
+        self.rounded.borrow_mut().clear();
+        self.words.borrow_mut().clear();
+        let run = self.run;
+        self.choose_run(run);
+    }
+
     /// Whether a step is bookmarked.
     pub fn is_marked(&self, at: usize) -> bool {
         self.bookmarks
             .all()
             .iter()
-            .any(|s| s.run == self.run && s.at == at)
+            .any(|s| s.update == self.update && s.run == self.run && s.at == at)
     }
 
     /// The place one is at.
     pub fn spot(&self) -> Spot {
         Spot {
+            update: self.update,
             run: self.run,
             at: self.at,
             inner: self.inner.iter().map(|l| l.at).collect(),

@@ -380,6 +380,7 @@ impl Debugger {
 
     /// Returns to a place.
     pub fn restore(&mut self, spot: &Spot) {
+        self.return_to(spot.update);
         if spot.run != self.run {
             self.choose_run(spot.run);
         }

@@ -1,4 +1,4 @@
-//! What keys do in views that have a cursor of their own.
+//! What keys do in views that have a cursor of their own, and what these views need before they are drawn.
 
 use super::{Debugger, Page};
 use crate::app::action::Action;
@@ -8,12 +8,47 @@ use crate::app::ui::{Focus, Ui};
 impl Debugger {
     /// Does an action that the view shown takes for itself; false where it takes it not.
     pub(super) fn panel(&mut self, action: &Action, ui: &mut Ui, page: Page) -> bool {
-        let words = match ui.view {
-            View::Step => self.step_words().is_some() && ui.focus != Focus::Steps,
-            View::Stages => true,
+        if *action == Action::Back && self.update.is_some() {
+            return self.back_from_update(ui);
+        }
+        match ui.view {
+            View::Step if ui.focus != Focus::Steps => {
+                self.step_words().is_some() && self.scroll_words(action, page)
+            }
+            View::Stages => self.scroll_words(action, page),
+            View::Training => self.in_training(action, ui),
             _ => false,
+        }
+    }
+
+    /// Makes what the view shown shows.
+    pub fn prepare(&mut self, ui: &mut Ui) {
+        match ui.view {
+            View::Training => self.show_training(ui),
+            _ if self.training.is_busy() => self.hear(ui, false),
+            _ => {}
+        }
+    }
+
+    /// One step on while playing; false at the end.
+    pub fn play_on(&mut self, ui: &Ui) -> bool {
+        match ui.view {
+            View::Training => self.play_training(),
+            _ => self.go_by(1),
+        }
+    }
+
+    /// Out of an opened update one is back at the pictures of the training.
+    fn back_from_update(&mut self, ui: &mut Ui) -> bool {
+        let here = self.spot();
+        let Some(spot) = self.jumps.back(here) else {
+            return false;
         };
-        words && self.scroll_words(action, page)
+        self.restore(&spot);
+        if self.update.is_none() {
+            ui.view = View::Training;
+        }
+        true
     }
 
     /// Scrolls a table of words.

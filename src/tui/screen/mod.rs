@@ -6,6 +6,7 @@ mod lists;
 mod stage;
 mod stages;
 mod step;
+mod training;
 
 use std::fmt::Write as _;
 
@@ -97,7 +98,7 @@ pub fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look) -> Shown {
     };
     let d = &app.debugger;
     let heading = match app.ui.view {
-        View::Stages => tr(look.lang, app.ui.view.key()).to_owned(),
+        View::Stages | View::Training => tr(look.lang, app.ui.view.key()).to_owned(),
         _ => heading(d, look),
     };
     let inside = frame(buf, main, &heading, app.ui.focus != Focus::Steps, look);
@@ -106,6 +107,7 @@ pub fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look) -> Shown {
             Some(words) => stages::step(app, words, inside, buf, look, &mut shown),
             None => step::draw(app, inside, buf, look, &mut shown),
         },
+        View::Training => training::draw(app, inside, buf, look),
         View::Stages => stages::view(app, Words::Stages, inside, buf, look, &mut shown),
         View::Heads => stage::heads(app, inside, buf, look),
         View::Layers => charts::layers(app, inside, buf, look),
@@ -137,6 +139,10 @@ fn title(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
                 .arg("digits", digits)
                 .render(look.lang)
         );
+    }
+    if let Some(made) = d.update_opened() {
+        let update = Msg::new("training.opened").arg("update", made + 1);
+        let _ = write!(left, " · {}", update.render(look.lang));
     }
     if app.ui.play.on {
         let _ = write!(
@@ -277,5 +283,9 @@ fn hints(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
         hint(&[Action::Help], "tui.hint.help"),
         hint(&[Action::Quit], "tui.hint.quit"),
     ];
-    status::hints(area, buf, &all, &app.ui.keymap, app.ui.context(), look);
+    let own = match app.ui.view {
+        View::Training => training::hints(look),
+        _ => all.to_vec(),
+    };
+    status::hints(area, buf, &own, &app.ui.keymap, app.ui.context(), look);
 }
