@@ -1,13 +1,19 @@
 //! Screens that are no step: tables of words, two runs side by side, training.
 #![cfg(feature = "tui")]
 
+mod common;
+
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use common::water_class::golden;
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use tui_transformer::app::action::Action;
 use tui_transformer::app::app::App;
+use tui_transformer::app::args::View;
 use tui_transformer::app::config::GlyphSet;
 use tui_transformer::app::input::Input;
 use tui_transformer::app::key::KeySeq;
@@ -94,4 +100,162 @@ fn stages_of_other_scenarios() {
     command(&mut app, "view stages");
     let shown = text(&mut app, SIZES[0]);
     assert!(shown.contains("does not have both"), "{shown}");
+}
+
+/// The losses that float64 autograd found in a run of plain SGD.
+fn listed() -> Vec<(usize, f64)> {
+    let golden = golden("gradients.json");
+    let listed = &golden["training_runs"]["sgd lr=0.1"]["loss_before_update"];
+    let all = listed.as_object().expect("losses by update");
+    all.iter()
+        .map(|(u, loss)| (u.parse().unwrap(), loss.as_f64().unwrap()))
+        .collect()
+}
+
+#[test]
+fn training_makes_the_updates_that_autograd_makes_and_any_of_them_opens() {
+    let mut app = app("water_class", Lang::En, GlyphSet::Unicode);
+    command(&mut app, "step 40");
+    command(&mut app, "train 50");
+    assert_eq!(app.ui.view, View::Training);
+    let t = app.debugger.training();
+    assert_eq!((t.made(), t.at, t.is_busy()), (50, 50, false));
+    let mut compared = 0;
+    for (update, loss) in listed().into_iter().filter(|l| l.0 < 50) {
+        let ours = t.losses[update];
+        assert!((ours / loss - 1.0).abs() < 1e-9, "{update}: {ours} {loss}");
+        compared += 1;
+    }
+    assert!(compared >= 5);
+    let losses = t.losses.clone();
+
+    // Any point can be looked at; the pictures are those of the model there.
+    press(&mut app, "left left pageup left");
+    let t = app.debugger.training();
+    let glance = t.glance().expect("a glance");
+    assert_eq!((t.at, glance.look.update), (37, 37));
+    assert_eq!(glance.look.loss.to_bits(), losses[37].to_bits());
+    let shown = text(&mut app, SIZES[1]);
+    assert!(shown.contains("after 37 of 50 updates"), "{shown}");
+    assert!(
+        shown.contains("1/10 encoder.0.self_attn.weights head=0"),
+        "{shown}"
+    );
+    press(&mut app, "down");
+    assert!(text(&mut app, SIZES[1]).contains("2/10 encoder.0.self_attn.weights head=1"));
+
+    // Enter: the steps of the update, over the parameters there.
+    press(&mut app, "enter");
+    assert_eq!(
+        (app.ui.view, app.debugger.update_opened()),
+        (View::Step, Some(37))
+    );
+    let d = &app.debugger;
+    let run = d.run.expect("a run");
+    assert_eq!(d.session.runs[run].name, "update");
+    let trace = d.session.trace(run).unwrap();
+    let loss = trace
+        .get(d.session.runs[run].outputs.loss.unwrap())
+        .unwrap();
+    assert_eq!(loss.bits(0), losses[37].to_bits());
+    assert!(text(&mut app, SIZES[1]).contains("update 38"));
+    press(&mut app, ". . .");
+    press(&mut app, "backspace");
+    assert_eq!(
+        (app.ui.view, app.debugger.update_opened()),
+        (View::Training, None)
+    );
+    assert_eq!(app.debugger.training().at, 37);
+    press(&mut app, "esc");
+    let label = app
+        .debugger
+        .step()
+        .map(tui_transformer::walkthrough::Step::label);
+    assert_eq!((app.ui.view, label.as_deref()), (View::Step, Some("40")));
+
+    // Forward again: the opened update is still there.
+    press(&mut app, "ctrl-n");
+    assert_eq!(app.debugger.update_opened(), Some(37));
+    command(&mut app, "update");
+    assert_eq!(app.debugger.update_opened(), None);
+    // And by number, further than was trained.
+    command(&mut app, "update 53");
+    assert_eq!(
+        (app.debugger.update_opened(), app.debugger.training().made()),
+        (Some(52), 52)
+    );
+}
+
+#[test]
+fn training_goes_on_while_one_looks_and_stops_on_escape() {
+    let mut app = app("water_class", Lang::En, GlyphSet::Unicode);
+    app.debugger.live = true;
+    assert_eq!(app.interval(), None);
+    command(&mut app, "train 1000000");
+    let wait = |app: &mut App, what: &dyn Fn(&App) -> bool| {
+        let until = Instant::now() + Duration::from_mins(5);
+        while !what(app) {
+            assert!(Instant::now() < until, "nothing comes");
+            assert!(app.interval().is_some(), "nobody would look for news");
+            std::thread::sleep(Duration::from_millis(5));
+            app.input(&Input::Tick);
+            frame(app, SIZES[0]);
+        }
+    };
+    wait(&mut app, &|a| a.debugger.training().made() > 3);
+    // The newest is followed until one goes elsewhere.
+    assert_eq!(app.debugger.training().at, app.debugger.training().made());
+    press(&mut app, "home");
+    wait(&mut app, &|a| a.debugger.training().made() > 6);
+    assert_eq!(app.debugger.training().at, 0);
+    press(&mut app, "esc");
+    assert_eq!(app.ui.view, View::Training, "Esc stops first");
+    wait(&mut app, &|a| !a.debugger.training().is_busy());
+    let made = app.debugger.training().made();
+    assert!((7..1_000_000).contains(&made));
+    assert_eq!(app.interval(), None, "nothing to draw when all is done");
+    // It goes on from there.
+    app.debugger.live = false;
+    command(&mut app, "train 2");
+    assert_eq!(app.debugger.training().made(), made + 2);
+    command(&mut app, "train reset");
+    assert_eq!(app.debugger.training().made(), 0);
+}
+
+#[test]
+fn what_cannot_be_trained_says_so() {
+    let mut app = app("bert_block", Lang::En, GlyphSet::Unicode);
+    command(&mut app, "view training");
+    let shown = text(&mut app, SIZES[0]);
+    assert!(shown.contains("needs `labels`"), "{shown}");
+    command(&mut app, "train 3");
+    assert_eq!(app.debugger.training().made(), 0);
+}
+
+#[test]
+fn training_screens() {
+    for (lang, glyphs) in [(Lang::En, GlyphSet::Unicode), (Lang::Zh, GlyphSet::CjkSafe)] {
+        let mut app = app("train_copy", lang, glyphs);
+        command(&mut app, "train 12");
+        press(&mut app, "left left");
+        for size in SIZES {
+            let name = format!("training_{lang:?}_{}x{}", size.0, size.1).to_lowercase();
+            insta::assert_snapshot!(name, snapshot::with_styles(&frame(&mut app, size)));
+        }
+    }
+}
+
+/// Every picture alone and all together, at every size: nothing panics, and nothing is written outside.
+#[test]
+fn training_fits_everywhere() {
+    let mut app = app("encoder_decoder", Lang::Zh, GlyphSet::Unicode);
+    command(&mut app, "train 3");
+    for _ in 0..5 {
+        press(&mut app, "t");
+        for width in (0..=200).step_by(7) {
+            for height in (0..=60).step_by(3) {
+                frame(&mut app, (width, height));
+            }
+        }
+    }
 }

@@ -102,9 +102,7 @@ impl App {
     /// Does an action.
     pub fn act(&mut self, action: Action, effects: &mut Vec<Effect>) {
         // Esc ends what takes long before anything else.
-        if action == Action::Cancel
-            && self.ui.overlays.is_empty()
-            && self.debugger.stop_training()
+        if action == Action::Cancel && self.ui.overlays.is_empty() && self.debugger.stop_training()
         {
             return self.settle();
         }

@@ -240,6 +240,11 @@ impl View {
         }
     }
 
+    /// Whether keys move in the view itself, wherever the focus was.
+    pub fn takes_keys(self) -> bool {
+        matches!(self, View::Training)
+    }
+
     /// The view after (or before) this one, around.
     #[must_use]
     pub fn step(self, forward: bool) -> Self {

@@ -163,7 +163,15 @@ impl Ui {
     pub fn context(&self) -> Context {
         self.overlays
             .last()
-            .map_or_else(|| self.focus.context(), Overlay::context)
+            .map_or_else(|| self.base_context(), Overlay::context)
+    }
+
+    fn base_context(&self) -> Context {
+        if self.view.takes_keys() {
+            Context::Stage
+        } else {
+            self.focus.context()
+        }
     }
 
     /// Shows what a command found; none found is a message.

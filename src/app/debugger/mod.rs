@@ -208,6 +208,7 @@ impl Debugger {
         self.stats.borrow_mut().clear();
         self.rounded.borrow_mut().clear();
         self.words.borrow_mut().clear();
+        self.totals.borrow_mut().clear();
         let run = self.run;
         self.choose_run(run);
     }

@@ -8,7 +8,7 @@ use crate::app::action::Action;
 use crate::app::app::App;
 use crate::app::debugger::{Picture, Training};
 use crate::session::insight::{AttentionMap, Glance};
-use crate::text::{Msg, tr};
+use crate::text::{Msg, NumberFormat, tr};
 use crate::tui::colour::{CellKind, Scale};
 use crate::tui::draw::{Look, put};
 use crate::tui::widgets::bars::{Bar, Bars};
@@ -31,7 +31,7 @@ pub(super) fn hints(look: &Look) -> Vec<Hint> {
         word: tr(look.lang, key),
     };
     vec![
-        hint(&[Action::Prev, Action::Next], "tui.hint.update"),
+        hint(&[Action::Left, Action::Right], "tui.hint.update"),
         hint(&[Action::PageUp, Action::PageDown], "tui.hint.ten"),
         hint(&[Action::Up, Action::Down], "tui.hint.head"),
         hint(&[Action::NextTable], "tui.hint.picture"),
@@ -78,7 +78,9 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
         tr(look.lang, "training.computing").to_owned()
     } else if t.losses.is_empty() {
         let updates = if t.rule.steps == 0 { 100 } else { t.rule.steps };
-        Msg::new("training.none_yet").arg("updates", updates).render(look.lang)
+        Msg::new("training.none_yet")
+            .arg("updates", updates)
+            .render(look.lang)
     } else {
         format!("{:?} · lr {}", t.rule.kind, t.rule.lr)
     };
@@ -140,7 +142,15 @@ fn slider(t: &Training, area: Rect, buf: &mut Buffer, look: &Look) {
         } else {
             theme.dim
         };
-        put(buf, area, (area.x + x, area.y), look.glyphs.frame[0], 1, style, look);
+        put(
+            buf,
+            area,
+            (area.x + x, area.y),
+            look.glyphs.frame[0],
+            1,
+            style,
+            look,
+        );
     }
     let at = (area.x + place(t.at), area.y);
     put(buf, area, at, look.glyphs.here, 1, theme.cursor, look);
@@ -148,7 +158,15 @@ fn slider(t: &Training, area: Rect, buf: &mut Buffer, look: &Look) {
 
 /// A line with a picture's name; returns the room below.
 fn headed(text: &str, area: Rect, buf: &mut Buffer, look: &Look) -> Rect {
-    put(buf, area, (area.x, area.y), text, area.width, look.theme.title, look);
+    put(
+        buf,
+        area,
+        (area.x, area.y),
+        text,
+        area.width,
+        look.theme.title,
+        look,
+    );
     Rect {
         y: area.y + 1.min(area.height),
         height: area.height.saturating_sub(1),
@@ -168,12 +186,16 @@ fn loss(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
             *v = v.log10();
         }
     }
-    let key = if log { "training.log_loss" } else { "training.loss_title" };
+    let key = if log {
+        "training.log_loss"
+    } else {
+        "training.loss_title"
+    };
     let body = headed(tr(look.lang, key), area, buf, look);
     let end = t.made().to_string();
     Chart {
         series: &[Series {
-            name: String::new(),
+            name: tr(look.lang, "training.series").to_owned(),
             values,
         }],
         digits: app.ui.settings.digits,
@@ -224,7 +246,8 @@ fn gradients(app: &App, glance: &Glance, area: Rect, buf: &mut Buffer, look: &Lo
         let parts = norms.len();
         // The first, the last, and others evenly between.
         let lines = parts.min(LINES);
-        let chosen = (0..lines).map(|i| i * parts.saturating_sub(1) / lines.saturating_sub(1).max(1));
+        let chosen =
+            (0..lines).map(|i| i * parts.saturating_sub(1) / lines.saturating_sub(1).max(1));
         let series: Vec<Series> = chosen
             .filter_map(|p| {
                 let part = &norms.get(p)?.part;
@@ -318,24 +341,36 @@ fn heat(app: &App, map: &AttentionMap, area: Rect, buf: &mut Buffer, look: &Look
     let column_label = |c: usize| labels.as_ref().and_then(|l| l.1.get(c)).unwrap_or_default();
     let scale = Scale::sequential(0.0, 1.0);
     let widest = |n: usize, f: &dyn Fn(usize) -> String| {
-        (0..n.min(64)).map(|i| look.width(&f(i))).max().unwrap_or(0).min(10)
+        (0..n.min(64))
+            .map(|i| look.width(&f(i)))
+            .max()
+            .unwrap_or(0)
+            .min(10)
     };
-    let cell = |r: usize, c: usize| HeatCell {
-        value: map.weights[r][c],
-        text: digits.format(map.weights[r][c]),
-        kind: CellKind::of(map.weights[r][c]),
-        changed: false,
-    };
-    let numbers = (0..rows.min(16)).flat_map(|r| (0..columns.min(16)).map(move |c| (r, c)));
-    let number = numbers.map(|(r, c)| look.width(&cell(r, c).text)).max().unwrap_or(1);
-    let column = number.max(widest(columns, &column_label)) + 1;
-    let wanted = (columns as u16).saturating_mul(column) + widest(rows, &row_label) + 1;
-    if wanted <= area.width && rows < usize::from(area.height) {
+    let labelled = widest(columns, &column_label);
+    // Words beside numbers tell more than blocks: digits go first.
+    let fewer = [NumberFormat::Decimals(2), NumberFormat::Decimals(1)];
+    let few = std::iter::once(digits).chain(fewer).find(|digits| {
+        let all = map.weights.iter().take(64).flat_map(|r| r.iter().take(64));
+        let number = all
+            .map(|x| look.width(&digits.format(*x)))
+            .max()
+            .unwrap_or(1);
+        let column = u32::from(number.max(labelled) + 1);
+        let wanted = columns as u32 * column + u32::from(widest(rows, &row_label)) + 1;
+        wanted <= u32::from(area.width)
+    });
+    if let Some(digits) = few.filter(|_| rows < usize::from(area.height)) {
         HeatTable {
             size: (rows, columns),
             row_label: &row_label,
             column_label: &column_label,
-            cell: &cell,
+            cell: &|r, c| HeatCell {
+                value: map.weights[r][c],
+                text: digits.format(map.weights[r][c]),
+                kind: CellKind::of(map.weights[r][c]),
+                changed: false,
+            },
             offset: (0, 0),
             cursor: None,
             lit: Lit::default(),
@@ -347,7 +382,10 @@ fn heat(app: &App, map: &AttentionMap, area: Rect, buf: &mut Buffer, look: &Look
     }
     let sample = |rows: std::ops::Range<usize>, columns: std::ops::Range<usize>| {
         let cells = rows.flat_map(|r| columns.clone().map(move |c| map.weights[r][c]));
-        let most = cells.fold(f64::NEG_INFINITY, |a, b| if b.is_nan() || b > a { b } else { a });
+        let most = cells.fold(
+            f64::NEG_INFINITY,
+            |a, b| if b.is_nan() || b > a { b } else { a },
+        );
         (most, CellKind::of(most))
     };
     Blocks {

@@ -13,9 +13,9 @@ use crate::app::asked::Train;
 use crate::app::messages::Level;
 use crate::app::ui::Ui;
 use crate::scenario::schema::Optimiser;
+use crate::session::Session;
 use crate::session::insight::{Glance, Plane, embedding_table};
 use crate::session::training::optimiser;
-use crate::session::Session;
 use crate::text::{Msg, NumberFormat};
 
 use worker::{News, Order, Worker};
@@ -247,7 +247,11 @@ impl Debugger {
         } else {
             // Of a large vocabulary, the words that the sentences have.
             let inputs = &self.base.runs[run].inputs;
-            let read = if source { &inputs.source } else { &inputs.target };
+            let read = if source {
+                &inputs.source
+            } else {
+                &inputs.target
+            };
             let ids = read.as_ref().map_or(&[][..], |s| s.ids.as_slice());
             let mut ids: Vec<usize> = ids.iter().map(|id| *id as usize).collect();
             ids.sort_unstable();
@@ -449,11 +453,15 @@ impl Debugger {
             Action::Down | Action::AxisNext => t.map = (t.map.min(maps - 1) + 1) % maps,
             Action::NextTable | Action::PrevTable => {
                 let n = Picture::ALL.len();
-                let at = t.only.and_then(|o| Picture::ALL.iter().position(|p| *p == o));
+                let at = t
+                    .only
+                    .and_then(|o| Picture::ALL.iter().position(|p| *p == o));
                 // All of them, then each, around.
                 let at = at.map_or(0, |a| a + 1);
                 let by = if *action == Action::NextTable { 1 } else { n };
-                t.only = ((at + by) % (n + 1)).checked_sub(1).map(|a| Picture::ALL[a]);
+                t.only = ((at + by) % (n + 1))
+                    .checked_sub(1)
+                    .map(|a| Picture::ALL[a]);
             }
             Action::Follow => {
                 let at = t.at;

@@ -190,8 +190,12 @@ impl Job<'_> {
                         }
                         let at = trainer.state().update;
                         if at.is_multiple_of(stride) {
-                            let seen =
-                                glance(&mut looking, self.rule, trainer.state().clone(), self.tokens);
+                            let seen = glance(
+                                &mut looking,
+                                self.rule,
+                                trainer.state().clone(),
+                                self.tokens,
+                            );
                             match seen {
                                 Ok(seen) => tell(News::Passed(Box::new(seen), stride)),
                                 Err(e) => failed(order, &e),
