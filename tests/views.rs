@@ -259,3 +259,138 @@ fn training_fits_everywhere() {
         }
     }
 }
+
+#[test]
+fn training_beside_inference_is_the_same_row_by_row() {
+    let mut app = app("water_class", Lang::En, GlyphSet::Unicode);
+    command(&mut app, "step 69");
+    command(&mut app, "side-by-side training inference");
+    let side = app.debugger.side().unwrap().unwrap();
+    assert_eq!((app.ui.view, side.differing), (View::Side, 0));
+    assert_eq!(side.pairs[side.at].path, "decoder.1.self_attn.weights");
+    let shown = text(&mut app, SIZES[0]);
+    assert!(shown.contains("inference, call 3 of 3"), "{shown}");
+    assert!(shown.contains("all 18 cells are the same"), "{shown}");
+    // Another call stands on the right, at the same path.
+    command(&mut app, "next-table");
+    let shown = text(&mut app, SIZES[0]);
+    assert!(shown.contains("inference, call 1 of 3"), "{shown}");
+    assert!(shown.contains("all 2 cells are the same"), "{shown}");
+    command(&mut app, "prev-table");
+    // Step by step through the paths of both.
+    press(&mut app, ".");
+    let side = app.debugger.side().unwrap().unwrap();
+    assert_eq!(side.pairs[side.at].path, "decoder.1.self_attn.context");
+    press(&mut app, "]d");
+    let said = app.ui.messages.current().unwrap().text.to_string();
+    assert_eq!(said, "no later path differs");
+}
+
+#[test]
+fn differences_are_marked_counted_and_jumped_to() {
+    let mut app = app("water_class", Lang::En, GlyphSet::Unicode);
+    command(&mut app, "step 1");
+    let told = app.tell(Action::parse("side-by-side exact rounded 2").unwrap());
+    // Counted here by hand, from the traces themselves.
+    let session = Arc::clone(&app.debugger.session);
+    let (exact, rounded) = (session.trace(0).unwrap(), session.rounded(0, 2).unwrap());
+    let far = |id| {
+        let (a, b) = (exact.value(id), rounded.value(id));
+        (0..a.shape().len())
+            .filter(|i| a.bits(*i) != b.bits(*i))
+            .collect::<Vec<_>>()
+    };
+    let nodes = exact.program().nodes().filter(|(_, n)| !n.inline);
+    let differing: Vec<_> = nodes.filter(|(id, _)| !far(*id).is_empty()).collect();
+    assert_eq!(told.answers[0].rows.len(), differing.len());
+    let side = app.debugger.side().unwrap().unwrap();
+    assert_eq!(side.differing, differing.len());
+    for (id, node) in &differing {
+        command(&mut app, "next-diff");
+        let side = app.debugger.side().unwrap().unwrap();
+        let pair = &side.pairs[side.at];
+        assert_eq!(pair.path, *node.path);
+        let cells = far(*id);
+        assert_eq!(pair.differing, cells.len());
+        // The cursor is at the first of them, and the keys of terms go from one to the next.
+        for cell in &cells {
+            let side = app.debugger.side().unwrap().unwrap();
+            assert_eq!(side.seen(&session).unwrap().cell.left, *cell);
+            press(&mut app, "=");
+        }
+    }
+    command(&mut app, "prev-diff");
+    let side = app.debugger.side().unwrap().unwrap();
+    let before = &differing[differing.len() - 2].1.path;
+    assert_eq!(side.pairs[side.at].path, **before);
+    // Enter: where the steps show the left side.
+    command(&mut app, "go A1[2,1]");
+    command(&mut app, "side-by-side head 0 head 1");
+    press(&mut app, "enter");
+    assert_eq!(app.ui.view, View::Step);
+    let name = app.debugger.view().unwrap().cell_name(app.debugger.index());
+    assert_eq!(name, "A1[0][0]", "the first cell that differs");
+}
+
+#[test]
+fn other_sides() {
+    let mut app = app("encoder_decoder", Lang::En, GlyphSet::Unicode);
+    let go = |app: &mut App, line: &str| -> Result<(usize, usize), String> {
+        let told = app.tell(Action::parse(line).unwrap());
+        match told.messages.first() {
+            Some(message) => Err(message.text.to_string()),
+            None => {
+                let side = app.debugger.side().unwrap().unwrap();
+                Ok((side.differing, side.pairs.len()))
+            }
+        }
+    };
+    // The cache changes no bit.
+    let (differing, paths) = go(&mut app, "side-by-side cached uncached").unwrap();
+    assert!(differing == 0 && paths > 500, "{differing} of {paths}");
+    let (differing, paths) = go(&mut app, "side-by-side layer 0 layer 1").unwrap();
+    assert!(differing > 0 && paths > 10, "{differing} of {paths}");
+    let (differing, paths) = go(&mut app, "side-by-side training backward").unwrap();
+    assert!(differing == 0 && paths > 100, "{differing} of {paths}");
+    for wrong in [
+        "side-by-side head 0 head 9",
+        "side-by-side layer 0 layer 9",
+        "side-by-side training nobody",
+    ] {
+        assert!(go(&mut app, wrong).is_err(), "{wrong}");
+    }
+    let mut app = self::app("bert_block", Lang::En, GlyphSet::Unicode);
+    assert!(go(&mut app, "side-by-side training inference").is_err());
+    // The usual two of a scenario without both.
+    command(&mut app, "view side");
+    let shown = text(&mut app, SIZES[1]);
+    assert!(shown.contains("rounded to 4"), "{shown}");
+}
+
+#[test]
+fn side_by_side_screens() {
+    for (lang, glyphs) in [(Lang::En, GlyphSet::Unicode), (Lang::Zh, GlyphSet::CjkSafe)] {
+        let mut app = app("water_class", lang, glyphs);
+        command(&mut app, "step 69");
+        command(&mut app, "side-by-side exact rounded 2");
+        for size in SIZES {
+            let name = format!("side_{lang:?}_{}x{}", size.0, size.1).to_lowercase();
+            insta::assert_snapshot!(name, snapshot::with_styles(&frame(&mut app, size)));
+        }
+    }
+}
+
+#[test]
+fn side_by_side_fits_everywhere() {
+    let mut app = app("encoder_decoder", Lang::Zh, GlyphSet::CjkSafe);
+    command(&mut app, "side-by-side training inference");
+    for _ in 0..12 {
+        command(&mut app, "next-phase");
+        press(&mut app, "right down ] ]");
+        for width in (0..=200).step_by(9) {
+            for height in (0..=60).step_by(4) {
+                frame(&mut app, (width, height));
+            }
+        }
+    }
+}

@@ -4,7 +4,7 @@
 //! order of variants is the order of help. What an action needs beyond its name is its argument ([`Arg`]).
 
 use super::args::{Arg, ExportArgs, Place, Setting, Speed, StepTarget, Text, View};
-use super::asked::{Train, UpdateNumber};
+use super::asked::{Sides, Train, UpdateNumber};
 use crate::text::{Lang, Msg, tr};
 
 /// How an action is grouped in help.
@@ -250,7 +250,7 @@ actions! {
         PrevDiff "prev-diff";
         FirstNan "first-nan";
         FirstInf "first-inf";
-        SideBySide(Text) "side-by-side";
+        SideBySide(Sides) "side-by-side";
     }
     App {
         Accept "accept";

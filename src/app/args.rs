@@ -183,13 +183,15 @@ pub enum View {
     Debug,
     /// Training beside inference, stage by stage.
     Stages,
+    /// Two runs side by side.
+    Side,
     /// Training: losses, gradients, attention and embeddings across updates.
     Training,
 }
 
 impl View {
     /// All views, in the order of their keys.
-    pub const ALL: [View; 12] = [
+    pub const ALL: [View; 13] = [
         View::Step,
         View::Heads,
         View::Layers,
@@ -201,6 +203,7 @@ impl View {
         View::Compare,
         View::Debug,
         View::Stages,
+        View::Side,
         View::Training,
     ];
 
@@ -218,6 +221,7 @@ impl View {
             View::Compare => "compare",
             View::Debug => "debug",
             View::Stages => "stages",
+            View::Side => "side",
             View::Training => "training",
         }
     }
@@ -236,13 +240,14 @@ impl View {
             View::Compare => "tui.view.compare",
             View::Debug => "tui.view.debug",
             View::Stages => "tui.view.stages",
+            View::Side => "tui.view.side",
             View::Training => "tui.view.training",
         }
     }
 
     /// Whether keys move in the view itself, wherever the focus was.
     pub fn takes_keys(self) -> bool {
-        matches!(self, View::Training)
+        matches!(self, View::Side | View::Training)
     }
 
     /// The view after (or before) this one, around.
@@ -255,7 +260,7 @@ impl View {
 }
 
 impl Arg for View {
-    const USAGE: &'static str = "step | heads | layers | probs | costs | positions | token | log | compare | debug | stages | training";
+    const USAGE: &'static str = "step | heads | layers | probs | costs | positions | token | log | compare | debug | stages | side | training";
     fn parse(text: &str) -> Result<Self, Msg> {
         Self::ALL
             .into_iter()

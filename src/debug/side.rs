@@ -17,6 +17,9 @@ pub enum Mapping {
         /// On the right.
         to: String,
     },
+    /// The same path in one decoding call, `gen.2.` before it; what the calls have in common (the encoder) beside
+    /// itself: training beside inference.
+    Call(usize),
     /// The same path, one head beside another; only what has heads.
     Heads {
         /// On the left, from 0.
@@ -75,7 +78,8 @@ pub fn pair(left: &AnyTrace, right: &AnyTrace, mapping: &Mapping, align: Align) 
         if !left.reached(id) || !right.reached(other) {
             continue;
         }
-        let Some(cells) = cells(&node.shape, &theirs.node(other).shape, mapping, align) else {
+        let shapes = (&node.shape, &theirs.node(other).shape);
+        let Some(beside) = Beside::new(shapes.0, shapes.1, mapping, align) else {
             continue;
         };
         let (a, b) = (left.value(id), right.value(other));
@@ -83,12 +87,12 @@ pub fn pair(left: &AnyTrace, right: &AnyTrace, mapping: &Mapping, align: Align) 
             path: node.path.to_string(),
             left: id,
             right: other,
-            cells: cells.len(),
+            cells: beside.part().len(),
             differing: 0,
             first: None,
             max_difference: 0.0,
         };
-        for cell in cells {
+        for cell in beside.pairs() {
             if same(&a, &b, cell) {
                 continue;
             }
@@ -113,11 +117,9 @@ pub fn differing(
     align: Align,
 ) -> Vec<CellPair> {
     let (a, b) = (left.value(pair.left), right.value(pair.right));
-    cells(a.shape(), b.shape(), mapping, align)
-        .unwrap_or_default()
-        .into_iter()
-        .filter(|cell| !same(&a, &b, *cell))
-        .collect()
+    let beside = Beside::new(a.shape(), b.shape(), mapping, align);
+    let cells = beside.iter().flat_map(Beside::pairs);
+    cells.filter(|cell| !same(&a, &b, *cell)).collect()
 }
 
 /// The next pair after `from` in which cells differ.
@@ -136,11 +138,14 @@ fn beside(right: &Program, path: &str, mapping: &Mapping) -> Option<NodeId> {
     match mapping {
         Mapping::Same | Mapping::Heads { .. } => right.find(path),
         Mapping::Prefix { from, to } => right.find(&format!("{to}{}", path.strip_prefix(from)?)),
+        Mapping::Call(call) => right
+            .find(&format!("gen.{call}.{path}"))
+            .or_else(|| right.find(path)),
     }
 }
 
-/// Bits where both sides have one number type, else numbers; NaN equals NaN.
-fn same(a: &AnyValue, b: &AnyValue, cell: CellPair) -> bool {
+/// Whether a cell is the same on both sides: bits where both have one number type, else numbers; NaN equals NaN.
+pub fn same(a: &AnyValue, b: &AnyValue, cell: CellPair) -> bool {
     let (x, y) = (a.get(cell.left), b.get(cell.right));
     if x.is_nan() || y.is_nan() {
         return x.is_nan() && y.is_nan();
@@ -152,45 +157,94 @@ fn same(a: &AnyValue, b: &AnyValue, cell: CellPair) -> bool {
     }
 }
 
-/// The cells that both sides have; `None` where the shapes do not stand beside one another.
-fn cells(left: &Shape, right: &Shape, mapping: &Mapping, align: Align) -> Option<Vec<CellPair>> {
-    if left.rank() != right.rank() {
-        return None;
-    }
-    let rank = left.rank();
-    let (mut dims, mut from_left, mut from_right) =
-        (left.dims().to_vec(), vec![0; rank], vec![0; rank]);
-    let mut heads = false;
-    for d in 0..rank {
-        let (a, b) = (left.dims()[d], right.dims()[d]);
-        let axis = left.axes()[d];
-        if let (Mapping::Heads { left: i, right: j }, Axis::Head) = (mapping, axis) {
-            if *i >= a || *j >= b {
-                return None;
-            }
-            heads = true;
-            (dims[d], from_left[d], from_right[d]) = (1, *i, *j);
-        } else if a != b {
-            if !matches!(axis, Axis::Token | Axis::Query | Axis::Key) {
-                return None;
-            }
-            dims[d] = a.min(b);
-            if align == Align::Last {
-                (from_left[d], from_right[d]) = (a - dims[d], b - dims[d]);
+/// How the cells of two shapes stand beside one another: the part of each that the other has too.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Beside {
+    part: Shape,
+    shapes: [Shape; 2],
+    /// Where the part begins in each.
+    from: [Vec<usize>; 2],
+}
+
+impl Beside {
+    /// Of a left and a right shape; `None` where they do not stand beside one another: axes of tokens and of sentences
+    /// may be longer on one side (the first sentences are compared), no others.
+    pub fn new(left: &Shape, right: &Shape, mapping: &Mapping, align: Align) -> Option<Self> {
+        if left.rank() != right.rank() {
+            return None;
+        }
+        let rank = left.rank();
+        let mut part = *left;
+        let mut from = [vec![0; rank], vec![0; rank]];
+        let mut heads = false;
+        for d in 0..rank {
+            let (a, b) = (left.dims()[d], right.dims()[d]);
+            let axis = left.axes()[d];
+            if let (Mapping::Heads { left: i, right: j }, Axis::Head) = (mapping, axis) {
+                if *i >= a || *j >= b {
+                    return None;
+                }
+                heads = true;
+                part = part.with_dim(d, 1);
+                (from[0][d], from[1][d]) = (*i, *j);
+            } else if a != b {
+                if !matches!(axis, Axis::Token | Axis::Query | Axis::Key | Axis::Batch) {
+                    return None;
+                }
+                let both = a.min(b);
+                part = part.with_dim(d, both);
+                if align == Align::Last && axis != Axis::Batch {
+                    (from[0][d], from[1][d]) = (a - both, b - both);
+                }
             }
         }
+        if matches!(mapping, Mapping::Heads { .. }) && !heads {
+            return None;
+        }
+        Some(Self {
+            part,
+            shapes: [*left, *right],
+            from,
+        })
     }
-    if matches!(mapping, Mapping::Heads { .. }) && !heads {
-        return None;
+
+    /// The shape of the part that both have.
+    pub fn part(&self) -> &Shape {
+        &self.part
     }
-    let part = Shape::new(&dims);
-    let (sl, sr) = (left.strides(), right.strides());
-    let pairs = (0..part.len()).map(|flat| {
-        let at = part.unflat(flat);
+
+    /// Where the part begins on each side, axis by axis: left, right.
+    pub fn from(&self) -> [&[usize]; 2] {
+        [&self.from[0], &self.from[1]]
+    }
+
+    /// The cell at an index of the part, on both sides.
+    pub fn at(&self, index: &[usize]) -> CellPair {
+        let flat = |side: usize| {
+            let strides = self.shapes[side].strides();
+            (0..self.part.rank())
+                .map(|d| (index[d] + self.from[side][d]) * strides[d])
+                .sum()
+        };
         CellPair {
-            left: (0..rank).map(|d| (at[d] + from_left[d]) * sl[d]).sum(),
-            right: (0..rank).map(|d| (at[d] + from_right[d]) * sr[d]).sum(),
+            left: flat(0),
+            right: flat(1),
         }
-    });
-    Some(pairs.collect())
+    }
+
+    /// The index in the part of a cell of one side (0 left, 1 right), where it is in it.
+    pub fn index(&self, side: usize, flat: usize) -> Option<Vec<usize>> {
+        let at = self.shapes[side].unflat(flat);
+        (0..self.part.rank())
+            .map(|d| {
+                let i = at[d].checked_sub(self.from[side][d])?;
+                (i < self.part.dims()[d]).then_some(i)
+            })
+            .collect()
+    }
+
+    /// All cells, in the order of the left side.
+    pub fn pairs(&self) -> impl Iterator<Item = CellPair> + '_ {
+        (0..self.part.len()).map(|flat| self.at(&self.part.unflat(flat)))
+    }
 }

@@ -7,6 +7,8 @@ mod nav;
 mod panel;
 mod powers;
 mod search;
+mod side;
+mod sides;
 mod tables;
 mod training;
 mod update;
@@ -18,13 +20,14 @@ use std::sync::Arc;
 use super::jumps::{Bookmarks, Jumps};
 use crate::program::NodeId;
 use crate::session::{Session, Steps};
-use crate::text::Lang;
+use crate::text::{Lang, Msg};
 use crate::trace::AnyTrace;
 use crate::trace::derive::Cell;
 use crate::walkthrough::{Step, View};
 
 pub use facts::{Facts, Stats, Totals};
 pub use model::{Plane, StageModel, TableModel, TreeRow};
+pub use side::{Half, Seen, Side};
 pub use tables::{Made, Words};
 pub use training::{Picture, Scatter, Training};
 pub use update::{MOST_TERMS, Page};
@@ -64,6 +67,7 @@ pub struct Debugger {
     /// Whether somebody watches: then long work goes on in the background.
     pub live: bool,
     training: Training,
+    side: Option<Result<Side, Msg>>,
     /// The scenario, its runs and steps.
     pub session: Arc<Session>,
     /// Whose steps are listed: `None` for the whole walkthrough, else a run.
@@ -106,6 +110,7 @@ impl Debugger {
             update: None,
             live: false,
             training: Training::default(),
+            side: None,
             session,
             run,
             steps,
@@ -205,7 +210,9 @@ impl Debugger {
     fn look_into(&mut self, update: Option<u64>, session: Arc<Session>) {
         self.session = session;
         self.update = update;
+        self.side = None;
         self.stats.borrow_mut().clear();
+        self.norms.borrow_mut().clear();
         self.rounded.borrow_mut().clear();
         self.words.borrow_mut().clear();
         self.totals.borrow_mut().clear();

@@ -3,11 +3,18 @@
 use super::{Debugger, Page};
 use crate::app::action::Action;
 use crate::app::args::View;
+use crate::app::effect::Effect;
 use crate::app::ui::{Focus, Ui};
 
 impl Debugger {
     /// Does an action that the view shown takes for itself; false where it takes it not.
-    pub(super) fn panel(&mut self, action: &Action, ui: &mut Ui, page: Page) -> bool {
+    pub(super) fn panel(
+        &mut self,
+        action: &Action,
+        ui: &mut Ui,
+        page: Page,
+        effects: &mut Vec<Effect>,
+    ) -> bool {
         if *action == Action::Back && self.update.is_some() {
             return self.back_from_update(ui);
         }
@@ -17,6 +24,10 @@ impl Debugger {
             }
             View::Stages => self.scroll_words(action, page),
             View::Training => self.in_training(action, ui),
+            View::Side => {
+                let page = (page.rows.max(1) as i64, page.cols.max(1) as i64);
+                self.in_side(action, ui, page, effects)
+            }
             _ => false,
         }
     }
@@ -25,6 +36,7 @@ impl Debugger {
     pub fn prepare(&mut self, ui: &mut Ui) {
         match ui.view {
             View::Training => self.show_training(ui),
+            View::Side => self.show_side(),
             _ if self.training.is_busy() => self.hear(ui, false),
             _ => {}
         }

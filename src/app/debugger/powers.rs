@@ -16,6 +16,7 @@ impl Debugger {
     pub(super) fn power(&mut self, action: &Action, ui: &mut Ui, _effects: &mut Vec<Effect>) {
         match action {
             Action::AxisPick(Text(text)) => self.axis_pick(text, ui),
+            Action::SideBySide(what) => self.side_by_side(what, ui),
             Action::Train(what) => self.train(*what, ui),
             Action::Update(number) => self.update_command(number.0, ui),
             Action::Bookmarks => ui.answer(self.bookmark_list(ui.settings.lang)),

@@ -38,7 +38,7 @@ pub const MOST_TERMS: usize = 64;
 impl Debugger {
     /// Does what concerns the trace.
     pub fn update(&mut self, action: &Action, ui: &mut Ui, page: Page, effects: &mut Vec<Effect>) {
-        if self.panel(action, ui, page) {
+        if self.panel(action, ui, page, effects) {
             return;
         }
         let in_list = ui.focus == Focus::Steps;

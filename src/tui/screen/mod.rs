@@ -3,6 +3,7 @@
 
 mod charts;
 mod lists;
+mod side;
 mod stage;
 mod stages;
 mod step;
@@ -98,7 +99,7 @@ pub fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look) -> Shown {
     };
     let d = &app.debugger;
     let heading = match app.ui.view {
-        View::Stages | View::Training => tr(look.lang, app.ui.view.key()).to_owned(),
+        View::Stages | View::Side | View::Training => tr(look.lang, app.ui.view.key()).to_owned(),
         _ => heading(d, look),
     };
     let inside = frame(buf, main, &heading, app.ui.focus != Focus::Steps, look);
@@ -107,6 +108,7 @@ pub fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look) -> Shown {
             Some(words) => stages::step(app, words, inside, buf, look, &mut shown),
             None => step::draw(app, inside, buf, look, &mut shown),
         },
+        View::Side => side::draw(app, inside, buf, look, &mut shown),
         View::Training => training::draw(app, inside, buf, look),
         View::Stages => stages::view(app, Words::Stages, inside, buf, look, &mut shown),
         View::Heads => stage::heads(app, inside, buf, look),
@@ -284,6 +286,7 @@ fn hints(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
         hint(&[Action::Quit], "tui.hint.quit"),
     ];
     let own = match app.ui.view {
+        View::Side => side::hints(look),
         View::Training => training::hints(look),
         _ => all.to_vec(),
     };
