@@ -337,13 +337,11 @@ fn other_sides() {
     let mut app = app("encoder_decoder", Lang::En, GlyphSet::Unicode);
     let go = |app: &mut App, line: &str| -> Result<(usize, usize), String> {
         let told = app.tell(Action::parse(line).unwrap());
-        match told.messages.first() {
-            Some(message) => Err(message.text.to_string()),
-            None => {
-                let side = app.debugger.side().unwrap().unwrap();
-                Ok((side.differing, side.pairs.len()))
-            }
+        if let Some(message) = told.messages.first() {
+            return Err(message.text.to_string());
         }
+        let side = app.debugger.side().unwrap().unwrap();
+        Ok((side.differing, side.pairs.len()))
     };
     // The cache changes no bit.
     let (differing, paths) = go(&mut app, "side-by-side cached uncached").unwrap();

@@ -157,7 +157,7 @@ mod tests {
         for word in Sides::words().iter().map(String::as_str).chain([
             "",
             "exact rounded 2",
-            "layer encoder.0 decoder.1",
+            "layer encoder.0 layer decoder.1",
             "greedy sample",
         ]) {
             assert_eq!(Sides::parse(word).unwrap().print(), word);

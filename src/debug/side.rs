@@ -175,18 +175,19 @@ impl Beside {
         }
         let rank = left.rank();
         let mut part = *left;
-        let mut from = [vec![0; rank], vec![0; rank]];
+        let (mut from_left, mut from_right) = (Vec::with_capacity(rank), Vec::with_capacity(rank));
         let mut heads = false;
         for d in 0..rank {
             let (a, b) = (left.dims()[d], right.dims()[d]);
             let axis = left.axes()[d];
+            let mut from = (0, 0);
             if let (Mapping::Heads { left: i, right: j }, Axis::Head) = (mapping, axis) {
                 if *i >= a || *j >= b {
                     return None;
                 }
                 heads = true;
                 part = part.with_dim(d, 1);
-                (from[0][d], from[1][d]) = (*i, *j);
+                from = (*i, *j);
             } else if a != b {
                 if !matches!(axis, Axis::Token | Axis::Query | Axis::Key | Axis::Batch) {
                     return None;
@@ -194,9 +195,11 @@ impl Beside {
                 let both = a.min(b);
                 part = part.with_dim(d, both);
                 if align == Align::Last && axis != Axis::Batch {
-                    (from[0][d], from[1][d]) = (a - both, b - both);
+                    from = (a - both, b - both);
                 }
             }
+            from_left.push(from.0);
+            from_right.push(from.1);
         }
         if matches!(mapping, Mapping::Heads { .. }) && !heads {
             return None;
@@ -204,7 +207,7 @@ impl Beside {
         Some(Self {
             part,
             shapes: [*left, *right],
-            from,
+            from: [from_left, from_right],
         })
     }
 

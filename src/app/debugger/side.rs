@@ -152,7 +152,7 @@ impl Side {
     }
 
     /// To the next (or previous) cell of this path that differs; false where there is none.
-    fn to_cell(&mut self, forward: bool, session: &Session) -> bool {
+    fn jump_to_cell(&mut self, forward: bool, session: &Session) -> bool {
         let found = self.seen(session).and_then(|seen| {
             let (pair, [l, r]) = (seen.pair, seen.traces);
             let cells = differing(l, r, pair, &self.mapping, self.align);
@@ -204,7 +204,7 @@ impl Side {
     }
 
     /// To the first path of the next (or previous) part: another layer, another sublayer.
-    fn to_part(&mut self, forward: bool, session: &Session) {
+    fn jump_to_part(&mut self, forward: bool, session: &Session) {
         let here = self.pairs.get(self.at).map(|p| part_of(&p.path));
         let Some(here) = here else { return };
         let other = |i: &usize| part_of(&self.pairs[*i].path) != here;
@@ -293,8 +293,8 @@ impl Debugger {
             Action::Prev => side.go(side.at.saturating_sub(1), s),
             Action::First => side.go(0, s),
             Action::Last => side.go(last, s),
-            Action::NextPhase | Action::NextLayer => side.to_part(true, s),
-            Action::PrevPhase | Action::PrevLayer => side.to_part(false, s),
+            Action::NextPhase | Action::NextLayer => side.jump_to_part(true, s),
+            Action::PrevPhase | Action::PrevLayer => side.jump_to_part(false, s),
             Action::NextDiff => match next_difference(&side.pairs, side.at) {
                 Some(to) => side.go(to, s),
                 None => say("side.no_next"),
@@ -304,7 +304,7 @@ impl Debugger {
                 None => say("side.no_previous"),
             },
             Action::NextTerm | Action::PrevTerm => {
-                if !side.to_cell(*action == Action::NextTerm, s) {
+                if !side.jump_to_cell(*action == Action::NextTerm, s) {
                     say("side.no_cell");
                 }
             }

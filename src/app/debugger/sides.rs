@@ -25,8 +25,8 @@ impl Debugger {
                 return fits.map_or_else(|| self.put_side_by_side(&Sides::Rounded(None)), Ok);
             }
             Sides::TrainingInference => {
-                let training = self.run_of(RunKind::Training, "training")?;
-                let inference = self.run_of(RunKind::Inference, "inference")?;
+                let training = self.run_of(&RunKind::Training, "training")?;
+                let inference = self.run_of(&RunKind::Inference, "inference")?;
                 let last = frames(&self.session.runs[inference].program).saturating_sub(1);
                 self.beside_call(training, inference, last)?
             }
@@ -156,7 +156,7 @@ impl Debugger {
                     let prefix = format!("{stack}.{i}.");
                     program.nodes().any(|(_, n)| n.path.starts_with(&prefix))
                 };
-                let layers = (0..).take_while(|i| has(*i)).count();
+                let layers = (0..program.len()).take_while(|i| has(*i)).count();
                 let to = format!("{stack}.{}", step(layer.parse().ok()?, layers));
                 let from = from.trim_end_matches('.').to_owned();
                 return Some(self.put_side_by_side(&Sides::Layers(from, to)));
@@ -236,14 +236,14 @@ impl Debugger {
     }
 
     /// The run of a kind: the one called so, else the first.
-    fn run_of(&self, kind: RunKind, name: &str) -> Result<usize, Msg> {
+    fn run_of(&self, kind: &RunKind, name: &str) -> Result<usize, Msg> {
         let runs = &self.session.runs;
         let named = self
             .session
             .run_named(name)
-            .filter(|r| runs[*r].kind == kind);
+            .filter(|r| runs[*r].kind == *kind);
         named
-            .or_else(|| runs.iter().position(|r| r.kind == kind))
+            .or_else(|| runs.iter().position(|r| r.kind == *kind))
             .ok_or_else(|| Msg::new("side.no_such").arg("what", name))
     }
 
