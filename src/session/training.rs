@@ -179,6 +179,7 @@ impl Session {
             outputs: r.outputs,
             inputs: Arc::clone(&r.inputs),
             lesson: r.lesson.clone(),
+            held: Arc::clone(&r.held),
             trace: OnceLock::new(),
             rounded: Mutex::default(),
         };
@@ -196,6 +197,7 @@ impl Session {
             runs: self.runs.iter().map(run).collect(),
             steps: Arc::clone(&self.steps),
             detail: self.detail,
+            base: None,
             run_steps: Mutex::default(),
         }
     }

@@ -60,7 +60,7 @@ struct Level {
 
 /// The debugger's state over one session.
 pub struct Debugger {
-    /// The scenario as it was opened.
+    /// What an opened update leads back to.
     base: Arc<Session>,
     /// Updates made on the parameters of `session`, where it is an opened update.
     update: Option<u64>,

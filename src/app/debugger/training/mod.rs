@@ -67,7 +67,9 @@ pub struct Scatter {
 #[derive(Debug, Default)]
 pub struct Training {
     worker: Option<Worker>,
-    /// The training run, once it was asked for.
+    /// What is trained, once it was asked for.
+    session: Option<Arc<Session>>,
+    /// The training run of it.
     pub run: Option<usize>,
     /// Its rule.
     pub rule: Optimiser,
@@ -216,10 +218,12 @@ impl Debugger {
 
     /// Words of the tokens whose embeddings are followed.
     pub fn followed(&self, token: usize) -> String {
-        let program = self.training.run.map(|r| &self.base.runs[r].program);
+        let t = &self.training;
+        let session = t.session.as_ref().unwrap_or(&self.session);
+        let program = t.run.map(|r| &session.runs[r].program);
         let table = program.and_then(|p| embedding_table(p).map(|id| &p.node(id).path));
         let source = table.is_some_and(|path| path.starts_with("embed.source"));
-        let words = self.base.words(if source { "source" } else { "target" });
+        let words = session.words(if source { "source" } else { "target" });
         words.word(token as i64)
     }
 
@@ -233,12 +237,16 @@ impl Debugger {
     }
 
     fn begin_training(&mut self) {
-        let Some(run) = self.base.training_run() else {
+        let session = Arc::clone(match self.update {
+            None => &self.session,
+            Some(_) => &self.base,
+        });
+        let Some(run) = session.training_run() else {
             self.training.failed = Some(Msg::new("train.no_loss"));
             return;
         };
-        let settings = self.base.optimiser_of(run);
-        let program = &self.base.runs[run].program;
+        let settings = session.optimiser_of(run);
+        let program = &session.runs[run].program;
         let table = embedding_table(program).map(|id| program.node(id));
         let held = table.map_or(0, |n| n.shape.dims().first().copied().unwrap_or(0));
         let source = table.is_some_and(|n| n.path.starts_with("embed.source"));
@@ -246,7 +254,7 @@ impl Debugger {
             (0..held).collect()
         } else {
             // Of a large vocabulary, the words that the sentences have.
-            let inputs = &self.base.runs[run].inputs;
+            let inputs = &session.runs[run].inputs;
             let read = if source {
                 &inputs.source
             } else {
@@ -260,9 +268,9 @@ impl Debugger {
             ids
         };
         let rule = optimiser(&settings);
-        let session = Arc::clone(&self.base);
         self.training = Training {
-            worker: Some(Worker::new(session, run, rule, tokens.clone())),
+            worker: Some(Worker::new(Arc::clone(&session), run, rule, tokens.clone())),
+            session: Some(session),
             run: Some(run),
             rule: settings,
             tokens,
@@ -393,6 +401,9 @@ impl Debugger {
             return ui.say(Level::Error, Msg::new("train.no_loss"));
         };
         self.leave();
+        if self.update.is_none() {
+            self.base = Arc::clone(&self.session);
+        }
         self.look_into(Some(made), session);
         self.choose_run(Some(update));
         ui.view = View::Step;
