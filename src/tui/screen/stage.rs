@@ -363,7 +363,8 @@ fn table(
         body.width -= 28;
         view
     });
-    let lit: Vec<(usize, usize)> = t.lit.iter().copied().collect();
+    let mut lit: Vec<(usize, usize)> = t.lit.iter().copied().collect();
+    lit.sort_unstable();
     let offset = t.cursor.map_or((0, 0), |(r, c)| {
         (
             r.saturating_sub(usize::from(body.height) / 2),
