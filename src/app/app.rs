@@ -8,7 +8,7 @@ use super::answer::Answer;
 use super::args::ExportArgs;
 use super::command::Names;
 use super::debugger::{Debugger, Page};
-use super::effect::{Effect, Report};
+use super::effect::{Effect, Report, Wanted};
 use super::input::Input;
 use super::messages::{Level, Message};
 use super::ui::{Settings, Ui};
@@ -136,7 +136,27 @@ impl App {
 
     /// Takes in what became of an effect.
     pub fn report(&mut self, report: Report) {
-        self.ui.report(report);
+        match report {
+            Report::Reference(found) => {
+                let Wanted { run, mode, .. } = found.wanted;
+                self.debugger
+                    .compare_with(&found.reference, run, mode, &mut self.ui);
+            }
+            report => self.ui.report(report),
+        }
+    }
+
+    /// As [`App::report`], and says what came of it, as a script wants it.
+    pub fn tell_report(&mut self, report: Report) -> Told {
+        let said = self.ui.messages.said();
+        self.ui.answers.clear();
+        self.report(report);
+        self.ui.overlays.clear();
+        Told {
+            messages: self.ui.messages.since(said),
+            answers: std::mem::take(&mut self.ui.answers),
+            ..Told::default()
+        }
     }
 
     /// Time to the next tick; `None` where nothing moves by itself.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::debug::compare::{Mode, Reference, Unopened};
 use crate::text::Msg;
 
 /// One thing to do outside.
@@ -34,10 +35,51 @@ pub enum Effect {
     },
     /// Open the command line with this text.
     Prompt(String),
+    /// Read what a run is to be compared with.
+    Reference(Wanted),
+}
+
+/// A reference that is wanted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Wanted {
+    /// A file of tensors, or a scenario.
+    pub path: PathBuf,
+    /// The run that is compared, by its place in the session.
+    pub run: usize,
+    /// Its name; a scenario's run of that name is compared with.
+    pub name: String,
+    /// What is computed from.
+    pub mode: Mode,
+}
+
+impl Wanted {
+    /// Reads it.
+    pub fn read(self) -> Report {
+        match Reference::open(&self.path, &self.name, false, None) {
+            Ok(reference) => Report::Reference(Box::new(Found {
+                reference,
+                wanted: self,
+            })),
+            Err(Unopened::Said(msg)) => Report::Failed(msg),
+            Err(Unopened::Wrong(all)) => Report::Failed(match all.into_iter().next() {
+                Some(first) => first.msg,
+                None => Msg::new("compare.none_yet"),
+            }),
+        }
+    }
+}
+
+/// A reference that was read.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The reference.
+    pub reference: Reference,
+    /// What it was read for.
+    pub wanted: Wanted,
 }
 
 /// What became of an effect.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub enum Report {
     /// It was done; tell so.
     Done(Msg),
@@ -45,4 +87,6 @@ pub enum Report {
     Failed(Msg),
     /// The file exists: ask, then do this.
     Exists(PathBuf, Effect),
+    /// A reference was read: compare.
+    Reference(Box<Found>),
 }

@@ -422,6 +422,8 @@ impl Ui {
                 question: Msg::new("tui.ask.overwrite").arg("path", path.display()),
                 effect: Box::new(effect),
             }),
+            // The debugger's.
+            Report::Reference(_) => {}
         }
     }
 }

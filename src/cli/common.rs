@@ -13,7 +13,7 @@ use crate::trace::RunError;
 use crate::walkthrough::Detail;
 
 /// Problems shown at once.
-const MOST_PROBLEMS: usize = 20;
+pub(super) const MOST_PROBLEMS: usize = 20;
 
 /// Opens the scenario that `arg` names.
 ///

@@ -9,8 +9,9 @@ use super::args::Global;
 use super::compare_report::{self, Head};
 use super::{Failure, common, value};
 use crate::debug::compare::alias::Table;
-use crate::debug::compare::{Failed, Mode, Options, Policy, Reference, Tolerance, compare};
-use crate::session::Session;
+use crate::debug::compare::{
+    Failed, Mode, Options, Policy, Reference, Tolerance, Unopened, compare,
+};
 use crate::text::{Lang, Msg, escape};
 
 /// What a step is computed from.
@@ -93,12 +94,10 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
         },
         names: args.map.as_deref().map(names).transpose()?,
     };
-    let reference = if is_file_of_tensors(&args.b) {
-        let bytes = read(&args.b, "compare.read")?;
-        Reference::from_file(&args.b.to_string_lossy(), &bytes)?
-    } else {
-        of_scenario(&session, run, args, global, lang)?
-    };
+    let asked = args.run.is_some();
+    let name = &session.runs[run].name;
+    let reference = Reference::open(&args.b, name, asked, global.precision());
+    let reference = reference.map_err(|e| unopened(e, lang))?;
     let report = match compare(&session, run, &reference, &options) {
         Ok(report) => report,
         Err(Failed::Nothing(msg)) => return Err(msg.into()),
@@ -125,51 +124,28 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     }
 }
 
-fn is_file_of_tensors(path: &Path) -> bool {
-    let extension = path.extension().and_then(|e| e.to_str());
-    extension.is_some_and(|e| ["safetensors", "npz"].contains(&e.to_lowercase().as_str()))
-}
-
-fn read(path: &Path, key: &'static str) -> Result<Vec<u8>, Failure> {
-    std::fs::read(path).map_err(|e| {
-        let msg = Msg::new(key).arg("file", escape(&path.to_string_lossy()));
-        msg.arg("why", escape(&e.to_string())).into()
-    })
+fn unopened(why: Unopened, lang: Lang) -> Failure {
+    match why {
+        Unopened::Said(msg) => msg.into(),
+        Unopened::Wrong(all) => {
+            let left = all.len().saturating_sub(common::MOST_PROBLEMS);
+            let mut parts: Vec<String> = (all.iter().take(common::MOST_PROBLEMS))
+                .map(|d| d.render(lang))
+                .collect();
+            if left > 0 {
+                parts.push(Msg::new("cli.more_problems").arg("count", left).render(lang));
+            }
+            Failure::Diagnostic(parts.join("\n"))
+        }
+    }
 }
 
 fn names(path: &Path) -> Result<Table, Failure> {
     let name = path.to_string_lossy();
-    let text = String::from_utf8(read(path, "compare.map.read")?).map_err(|e| {
+    let text = std::fs::read_to_string(path).map_err(|e| {
         Msg::new("compare.map.read")
             .arg("file", escape(&name))
-            .arg("why", e.utf8_error())
+            .arg("why", escape(&e.to_string()))
     })?;
     Ok(Table::read(&name, &text)?)
-}
-
-/// The run of another scenario: the one named as ours, else its first where none was asked for.
-fn of_scenario(
-    session: &Session,
-    run: usize,
-    args: &Args,
-    global: &Global,
-    lang: Lang,
-) -> Result<Reference, Failure> {
-    let other = common::open(&args.b, global, None, lang)?;
-    let name = &session.runs[run].name;
-    let theirs = match (other.run_named(name), &args.run) {
-        (Some(i), _) => i,
-        (None, None) => 0,
-        (None, Some(_)) => {
-            let names: Vec<&str> = other.runs.iter().map(|r| r.name.as_str()).collect();
-            return Err(Msg::new("compare.no_run")
-                .arg("scenario", escape(&other.scenario.name))
-                .arg("name", escape(name))
-                .arg("names", escape(&names.join(", ")))
-                .into());
-        }
-    };
-    let trace = other.trace(theirs).map_err(common::cannot_run)?;
-    let called = format!("{} / {}", other.scenario.name, other.runs[theirs].name);
-    Ok(Reference::from_trace(&called, trace))
 }

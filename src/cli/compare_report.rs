@@ -4,14 +4,12 @@ use std::io::{self, Write};
 
 use serde_json::{Value as Json, json};
 
-use crate::debug::compare::{Checked, Difference, Limits, Place, Policy, Report, State};
+use crate::debug::compare::words::{list, verdict, worst};
+use crate::debug::compare::{Checked, Difference, Limits, Mode, Place, Policy, Report, State};
 use crate::text::{Align, Cells, Lang, Msg, NumberFormat, escape};
 
 /// Rows of the table.
 const MOST_ROWS: usize = 20;
-/// Paths and names in a line.
-const MOST_NAMES: usize = 8;
-
 /// What was compared.
 pub(super) struct Head<'a> {
     pub scenario: &'a str,
@@ -29,8 +27,8 @@ pub(super) fn text(
 ) -> io::Result<()> {
     let say = |msg: Msg| msg.render(lang);
     let mode = say(Msg::new(match report.mode {
-        crate::debug::compare::Mode::Isolated => "compare.mode.isolated",
-        crate::debug::compare::Mode::Cumulative => "compare.mode.cumulative",
+        Mode::Isolated => "compare.mode.isolated",
+        Mode::Cumulative => "compare.mode.cumulative",
     }));
     let first = Msg::new("compare.head")
         .arg("scenario", escape(head.scenario))
@@ -65,81 +63,6 @@ pub(super) fn text(
             Ok(())
         }
     }
-}
-
-/// The lines that say where the first difference is and what may be its cause.
-pub(super) fn verdict(d: &Difference, lang: Lang) -> Vec<Msg> {
-    let mut lines = vec![Msg::new("compare.first").arg("place", place(&d.place, lang))];
-    lines.push(match &d.last_match {
-        Some(last) => Msg::new("compare.last").arg("place", place(last, lang)),
-        None => Msg::new("compare.no_last"),
-    });
-    if !d.between.is_empty() {
-        let paths = list(d.between.iter().map(|p| p.path.as_str()), lang);
-        let steps = steps(&d.between);
-        lines.push(if steps.is_empty() {
-            Msg::new("compare.between").arg("places", paths)
-        } else {
-            let msg = Msg::new("compare.between_steps").arg("steps", steps);
-            msg.arg("places", paths)
-        });
-    }
-    if !d.given.is_empty() {
-        let paths = list(d.given.iter().map(|p| p.path.as_str()), lang);
-        lines.push(Msg::new("compare.given").arg("places", paths));
-    }
-    lines
-}
-
-fn place(place: &Place, lang: Lang) -> String {
-    match &place.step {
-        Some(step) => Msg::new("compare.place")
-            .arg("step", &step.label)
-            .arg("path", escape(&place.path))
-            .render(lang),
-        None => escape(&place.path).into_owned(),
-    }
-}
-
-/// Numbers of the steps of these places: `42–43, 47`.
-fn steps(places: &[Place]) -> String {
-    let mut all: Vec<(usize, &str)> = (places.iter())
-        .filter_map(|p| p.step.as_ref())
-        .map(|s| (s.position, s.label.as_str()))
-        .collect();
-    all.sort_unstable();
-    all.dedup();
-    let mut parts: Vec<String> = Vec::new();
-    let mut i = 0;
-    while i < all.len() {
-        let mut end = i;
-        while end + 1 < all.len() && all[end + 1].0 == all[end].0 + 1 {
-            end += 1;
-        }
-        parts.push(if end == i {
-            all[i].1.to_owned()
-        } else {
-            format!("{}–{}", all[i].1, all[end].1)
-        });
-        i = end + 1;
-    }
-    parts.join(", ")
-}
-
-fn list<'a>(names: impl ExactSizeIterator<Item = &'a str>, lang: Lang) -> String {
-    let left = names.len().saturating_sub(MOST_NAMES);
-    let told: Vec<String> = names
-        .take(MOST_NAMES)
-        .map(|n| escape(n).into_owned())
-        .collect();
-    let told = told.join(", ");
-    if left == 0 {
-        return told;
-    }
-    Msg::new("compare.list_more")
-        .arg("names", told)
-        .arg("count", left)
-        .render(lang)
 }
 
 /// Nodes beyond the limits, the first ones.
@@ -212,23 +135,6 @@ fn table(
         writeln!(out, "{}", more.render(lang))?;
     }
     Ok(())
-}
-
-/// The cell that differs most, or the shapes.
-fn worst(c: &Checked, number: NumberFormat) -> Msg {
-    let against = c.against.as_ref();
-    match against.and_then(|a| a.cells.first()) {
-        Some(cell) => Msg::new("compare.cell")
-            .arg("index", format!("{:?}", cell.index))
-            .arg("ours", number.format(cell.ours))
-            .arg("theirs", number.format(cell.theirs)),
-        None => Msg::new("compare.shape")
-            .arg("ours", format!("{:?}", c.shape))
-            .arg(
-                "theirs",
-                against.map_or_else(String::new, |a| format!("{:?}", a.shape)),
-            ),
-    }
 }
 
 /// A report for programs.

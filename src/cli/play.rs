@@ -108,6 +108,7 @@ fn play(
         let command = action.line();
         let told = app.tell(action);
         let mut messages = told.messages;
+        let mut answers = told.answers;
         let mut texts = Vec::new();
         let mut left = false;
         for effect in told.effects {
@@ -119,6 +120,11 @@ fn play(
                     bytes,
                     overwrite,
                 } => messages.push(write(&path, &bytes, overwrite)),
+                Effect::Reference(wanted) => {
+                    let more = app.tell_report(wanted.read());
+                    messages.extend(more.messages);
+                    answers.extend(more.answers);
+                }
                 _ => {}
             }
         }
@@ -145,7 +151,7 @@ fn play(
                 "step": app.debugger.step().map(crate::walkthrough::Step::label),
                 "cell": told.line,
                 "messages": messages.iter().map(|m| json!({"level": level(m.level), "text": m.text.render(lang)})).collect::<Vec<_>>(),
-                "answers": told.answers.iter().map(|a| json!({"title": a.title.render(lang), "rows": rows(a)})).collect::<Vec<_>>(),
+                "answers": answers.iter().map(|a| json!({"title": a.title.render(lang), "rows": rows(a)})).collect::<Vec<_>>(),
                 "text": texts,
             });
             writeln!(out, "{object}")?;
@@ -154,7 +160,7 @@ fn play(
             for message in &messages {
                 writeln!(out, "{}", escape(&message.text.render(lang)))?;
             }
-            for answer in &told.answers {
+            for answer in &answers {
                 writeln!(out, "{}", escape(&answer.title.render(lang)))?;
                 for row in &answer.rows {
                     writeln!(out, "  {}", escape(&row.text.render(lang)))?;

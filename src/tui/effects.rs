@@ -15,6 +15,7 @@ const CLIPBOARD: usize = 74_994;
 pub fn run(effect: Effect) -> Option<Report> {
     match effect {
         Effect::Quit | Effect::Suspend | Effect::Redraw | Effect::Prompt(_) => None,
+        Effect::Reference(wanted) => Some(wanted.read()),
         Effect::Mouse(on) => terminal::set_mouse(on)
             .err()
             .map(|e| Report::Failed(Msg::new("tui.error.terminal").arg("error", e))),

@@ -1,5 +1,6 @@
 //! The part of the application that steps through a session: where one is, where one came from, what is looked at.
 
+mod compare;
 mod facts;
 mod follow;
 mod model;
@@ -18,6 +19,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::jumps::{Bookmarks, Jumps};
+use crate::debug::compare::Report;
 use crate::program::NodeId;
 use crate::session::{Session, Steps};
 use crate::text::{Lang, Msg};
@@ -94,6 +96,8 @@ pub struct Debugger {
     pub jumps: Jumps<Spot>,
     /// Marked places.
     pub bookmarks: Bookmarks<Spot>,
+    /// What the last comparison found.
+    compared: Option<Arc<Report>>,
     stats: RefCell<HashMap<(usize, NodeId, bool), Stats>>,
     norms: RefCell<HashMap<(usize, NodeId, bool), f64>>,
     rounded: RefCell<HashMap<(usize, u8), Arc<AnyTrace>>>,
@@ -126,6 +130,7 @@ impl Debugger {
             folded: BTreeSet::new(),
             jumps: Jumps::default(),
             bookmarks: Bookmarks::default(),
+            compared: None,
             stats: RefCell::default(),
             norms: RefCell::default(),
             rounded: RefCell::default(),

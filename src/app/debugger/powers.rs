@@ -13,12 +13,15 @@ use crate::text::{Lang, Msg};
 const MOST_PLACES: usize = 256;
 
 impl Debugger {
-    pub(super) fn power(&mut self, action: &Action, ui: &mut Ui, _effects: &mut Vec<Effect>) {
+    pub(super) fn power(&mut self, action: &Action, ui: &mut Ui, effects: &mut Vec<Effect>) {
         match action {
             Action::AxisPick(Text(text)) => self.axis_pick(text, ui),
             Action::SideBySide(what) => self.side_by_side(what, ui),
             Action::Train(what) => self.train(*what, ui),
             Action::Update(number) => self.update_command(number.0, ui),
+            Action::Compare(Text(text)) => self.compare(text, ui, effects),
+            Action::NextDiff => self.to_difference(true, ui),
+            Action::PrevDiff => self.to_difference(false, ui),
             Action::Bookmarks => ui.answer(self.bookmark_list(ui.settings.lang)),
             _ => ui.say(Level::Info, Msg::new("tui.said.not_here")),
         }

@@ -12,11 +12,12 @@ mod places;
 mod reference;
 mod report;
 mod walk;
+pub mod words;
 
 use std::collections::HashMap;
 
 pub use measure::{CellPair, Limits, Measure, Policy, State, Tolerance, Unit};
-pub use reference::{Named, Reference};
+pub use reference::{Named, Reference, Unopened, is_file_of_tensors};
 pub use report::{Against, Checked, Difference, Mode, Place, Report, StepAt};
 
 use crate::program::{NodeId, Op, Program};

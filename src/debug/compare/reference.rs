@@ -1,11 +1,37 @@
 //! What a run is compared with: the tensors of a file, or the trace of another run.
 
+use std::path::Path;
+
 use super::measure::Unit;
 use crate::program::NodeId;
+use crate::scenario::diagnostic::Diagnostic;
 use crate::scenario::weights::{Stored, read_tensors};
+use crate::scenario::{self, Loaded};
+use crate::session;
 use crate::tensor::{DType, Precision, Tensor};
-use crate::text::Msg;
+use crate::text::{Msg, escape};
 use crate::trace::AnyTrace;
+
+/// Why there is no reference.
+#[derive(Clone, Debug)]
+pub enum Unopened {
+    /// What is wrong with the file, or with the run.
+    Said(Msg),
+    /// All that is wrong with the scenario.
+    Wrong(Vec<Diagnostic>),
+}
+
+impl From<Msg> for Unopened {
+    fn from(msg: Msg) -> Self {
+        Self::Said(msg)
+    }
+}
+
+/// Whether a name is that of a file of tensors; else it is a scenario.
+pub fn is_file_of_tensors(path: &Path) -> bool {
+    let extension = path.extension().and_then(|e| e.to_str());
+    extension.is_some_and(|e| ["safetensors", "npz"].contains(&e.to_lowercase().as_str()))
+}
 
 /// Where a tensor's numbers are.
 #[derive(Clone, Debug)]
@@ -39,6 +65,58 @@ pub struct Reference {
 }
 
 impl Reference {
+    /// The tensors of a file, or a run of a scenario, as `name` says: of several runs the one called `run`, else the
+    /// first where any will do (`asked` is false).
+    ///
+    /// # Errors
+    /// Where the file or the scenario cannot be read, or has no such run, or the run cannot run.
+    pub fn open(
+        name: &Path,
+        run: &str,
+        asked: bool,
+        precision: Option<Precision>,
+    ) -> Result<Self, Unopened> {
+        let called = name.to_string_lossy();
+        if is_file_of_tensors(name) {
+            let bytes = std::fs::read(name).map_err(|e| {
+                Msg::new("compare.read")
+                    .arg("file", escape(&called))
+                    .arg("why", escape(&e.to_string()))
+            })?;
+            return Ok(Self::from_file(&called, &bytes)?);
+        }
+        let Loaded {
+            scenario,
+            text,
+            file,
+            origin,
+        } = scenario::load(name).map_err(|d| Unopened::Wrong(vec![d]))?;
+        let options = session::Options {
+            precision,
+            ..session::Options::default()
+        };
+        let other = session::open(scenario, origin.as_deref(), options).map_err(|problems| {
+            let told = problems.into_iter();
+            Unopened::Wrong(told.map(|p| Diagnostic::located(&file, &text, p)).collect())
+        })?;
+        let theirs = match other.run_named(run) {
+            Some(i) => i,
+            None if !asked => 0,
+            None => {
+                let names: Vec<&str> = other.runs.iter().map(|r| r.name.as_str()).collect();
+                return Err(Msg::new("compare.no_run")
+                    .arg("scenario", escape(&other.scenario.name))
+                    .arg("name", escape(run))
+                    .arg("names", escape(&names.join(", ")))
+                    .into());
+            }
+        };
+        let cannot = |e: &crate::trace::RunError| Msg::new("compare.cannot_run").arg("why", e);
+        let trace = other.trace(theirs).map_err(cannot)?;
+        let called = format!("{} / {}", other.scenario.name, other.runs[theirs].name);
+        Ok(Self::from_trace(&called, trace))
+    }
+
     /// The tensors of a safetensors or npz file. Where all its binary64 numbers are ones that binary32 has, that is
     /// what they were computed in.
     ///
