@@ -8,7 +8,7 @@ use super::answer::Answer;
 use super::args::ExportArgs;
 use super::command::Names;
 use super::debugger::{Debugger, Page};
-use super::effect::{Effect, Report, Wanted};
+use super::effect::{Effect, Found, Report};
 use super::input::Input;
 use super::messages::{Level, Message};
 use super::ui::{Settings, Ui};
@@ -138,9 +138,9 @@ impl App {
     pub fn report(&mut self, report: Report) {
         match report {
             Report::Reference(found) => {
-                let Wanted { run, mode, .. } = found.wanted;
+                let Found { reference, wanted } = *found;
                 self.debugger
-                    .compare_with(&found.reference, run, mode, &mut self.ui);
+                    .compare_with(reference, wanted.run, wanted.mode, &mut self.ui);
             }
             report => self.ui.report(report),
         }

@@ -133,7 +133,11 @@ fn unopened(why: Unopened, lang: Lang) -> Failure {
                 .map(|d| d.render(lang))
                 .collect();
             if left > 0 {
-                parts.push(Msg::new("cli.more_problems").arg("count", left).render(lang));
+                parts.push(
+                    Msg::new("cli.more_problems")
+                        .arg("count", left)
+                        .render(lang),
+                );
             }
             Failure::Diagnostic(parts.join("\n"))
         }

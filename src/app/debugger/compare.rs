@@ -14,8 +14,17 @@ use crate::debug::compare::words::{list, verdict, worst};
 use crate::debug::compare::{
     Checked, Failed, Mode, Options, Reference, Report, State, compare, is_file_of_tensors,
 };
+use crate::program::NodeId;
+use crate::tensor::Tensor;
 use crate::text::{Lang, Msg, NumberFormat, escape};
 use crate::trace::derive::Cell;
+
+/// A comparison that was made.
+#[derive(Debug)]
+pub(super) struct Compared {
+    report: Report,
+    reference: Reference,
+}
 
 /// Differences that are listed.
 const MOST_ROWS: usize = 200;
@@ -31,7 +40,7 @@ impl Debugger {
         };
         if name.is_empty() {
             match &self.compared {
-                Some(report) => ui.answer(self.told(report, ui.settings.lang)),
+                Some(c) => ui.answer(self.told(&c.report, ui.settings.lang)),
                 None => ui.say(Level::Info, Msg::new("compare.none_yet")),
             }
             return;
@@ -45,7 +54,7 @@ impl Debugger {
             match self.session.trace(other) {
                 Ok(trace) => {
                     let reference = Reference::from_trace(&called, trace);
-                    self.compare_with(&reference, run, mode, ui);
+                    self.compare_with(reference, run, mode, ui);
                 }
                 Err(e) => ui.say(
                     Level::Error,
@@ -63,16 +72,15 @@ impl Debugger {
     }
 
     /// Compares run `run` with a reference that was read, and says what was found.
-    pub fn compare_with(&mut self, reference: &Reference, run: usize, mode: Mode, ui: &mut Ui) {
+    pub fn compare_with(&mut self, reference: Reference, run: usize, mode: Mode, ui: &mut Ui) {
         let options = Options {
             mode,
             ..Options::default()
         };
-        match compare(&self.session, run, reference, &options) {
+        match compare(&self.session, run, &reference, &options) {
             Ok(report) => {
-                let report = Arc::new(report);
                 ui.answer(self.told(&report, ui.settings.lang));
-                self.compared = Some(report);
+                self.compared = Some(Arc::new(Compared { report, reference }));
             }
             Err(Failed::Nothing(msg)) => ui.say(Level::Error, msg),
             Err(Failed::Run(e)) => ui.say(
@@ -82,9 +90,13 @@ impl Debugger {
         }
     }
 
-    /// What the last comparison found.
-    pub fn comparison(&self) -> Option<&Report> {
-        self.compared.as_deref()
+    /// The reference's tensor beside a node, as ours lies, and what was found of it.
+    pub fn beside(&self, run: usize, node: NodeId) -> Option<(&Checked, &str, Tensor<f64>)> {
+        let Compared { report, reference } = self.compared.as_deref()?;
+        let checked = (report.run == run).then(|| report.of(node)).flatten()?;
+        let shape = &self.session.runs[run].program.node(node).shape;
+        let theirs = reference.beside(checked.against.as_ref()?, shape)?;
+        Some((checked, &report.reference, theirs))
     }
 
     fn told(&self, report: &Report, lang: Lang) -> Answer {
@@ -142,10 +154,11 @@ impl Debugger {
 
     /// To the next difference after where one is, or the one before; says which it is.
     pub(super) fn to_difference(&mut self, forward: bool, ui: &mut Ui) {
-        let Some(report) = self.compared.clone() else {
+        let Some(compared) = self.compared.clone() else {
             ui.say(Level::Info, Msg::new("compare.none_yet"));
             return;
         };
+        let report = &compared.report;
         let mut all: Vec<&Checked> = (report.nodes.iter())
             .filter(|c| c.state == State::Diverged)
             .collect();
@@ -184,7 +197,10 @@ impl Debugger {
             Msg::new("compare.nth")
                 .arg("at", at + 1)
                 .arg("of", all.len())
-                .arg("what", line(checked, ui.settings.lang).render(ui.settings.lang)),
+                .arg(
+                    "what",
+                    line(checked, ui.settings.lang).render(ui.settings.lang),
+                ),
         );
     }
 }
@@ -215,7 +231,13 @@ fn line(checked: &Checked, lang: Lang) -> Msg {
         .arg("step", step.map_or("-", |s| &s.label))
         .arg("path", escape(&checked.place.path))
         .arg("state", Msg::new(state).render(lang))
-        .arg("rms", measure.map_or_else(|| "-".to_owned(), |m| size(m.rms)))
-        .arg("max", measure.map_or_else(|| "-".to_owned(), |m| size(m.max)))
+        .arg(
+            "rms",
+            measure.map_or_else(|| "-".to_owned(), |m| size(m.rms)),
+        )
+        .arg(
+            "max",
+            measure.map_or_else(|| "-".to_owned(), |m| size(m.max)),
+        )
         .arg("worst", worst(checked, NumberFormat::Shortest).render(lang))
 }

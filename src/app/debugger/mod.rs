@@ -19,7 +19,6 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::jumps::{Bookmarks, Jumps};
-use crate::debug::compare::Report;
 use crate::program::NodeId;
 use crate::session::{Session, Steps};
 use crate::text::{Lang, Msg};
@@ -97,7 +96,7 @@ pub struct Debugger {
     /// Marked places.
     pub bookmarks: Bookmarks<Spot>,
     /// What the last comparison found.
-    compared: Option<Arc<Report>>,
+    compared: Option<Arc<compare::Compared>>,
     stats: RefCell<HashMap<(usize, NodeId, bool), Stats>>,
     norms: RefCell<HashMap<(usize, NodeId, bool), f64>>,
     rounded: RefCell<HashMap<(usize, u8), Arc<AnyTrace>>>,

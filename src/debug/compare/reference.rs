@@ -2,13 +2,15 @@
 
 use std::path::Path;
 
+use super::layout::Layout;
 use super::measure::Unit;
+use super::report::Against;
 use crate::program::NodeId;
 use crate::scenario::diagnostic::Diagnostic;
 use crate::scenario::weights::{Stored, read_tensors};
 use crate::scenario::{self, Loaded};
 use crate::session;
-use crate::tensor::{DType, Precision, Tensor};
+use crate::tensor::{DType, Precision, Shape, Tensor};
 use crate::text::{Msg, escape};
 use crate::trace::AnyTrace;
 
@@ -208,6 +210,15 @@ impl Reference {
         }
     }
 
+    /// The tensor that stood beside a node of shape `wanted`, as ours lies; `None` where it does not fit.
+    pub fn beside(&self, against: &Against, wanted: &Shape) -> Option<Tensor<f64>> {
+        fit(
+            &self.tensor(against.tensor),
+            against.layout.as_ref(),
+            wanted,
+        )
+    }
+
     /// Whether the other run has this node written inside the line of its reader.
     pub fn is_inline(&self, i: usize) -> bool {
         match (&self.tensors[i].data, &self.trace) {
@@ -215,4 +226,17 @@ impl Reference {
             _ => false,
         }
     }
+}
+
+/// A tensor of the reference as ours lies; `None` where it does not fit. Axes of length 1 may be there or not.
+pub(super) fn fit(
+    found: &Tensor<f64>,
+    layout: Option<&Layout>,
+    wanted: &Shape,
+) -> Option<Tensor<f64>> {
+    if let Some(layout) = layout {
+        return layout.arrange(found, wanted);
+    }
+    let long = |s: &Shape| -> Vec<usize> { s.dims().iter().copied().filter(|n| *n != 1).collect() };
+    (long(found.shape()) == long(wanted)).then(|| found.reshaped(*wanted))
 }

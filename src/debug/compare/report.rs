@@ -1,5 +1,6 @@
 //! What a comparison found, as plain data.
 
+use super::layout::Layout;
 use super::measure::{CellPair, Measure, State, Unit};
 use crate::program::NodeId;
 
@@ -65,6 +66,10 @@ pub struct Against {
     pub name: String,
     /// The table of names that says it is this node.
     pub table: String,
+    /// Its place in the reference.
+    pub tensor: usize,
+    /// How its axes lie, where it is not as ours.
+    pub layout: Option<Layout>,
     /// Its shape.
     pub shape: Vec<usize>,
     /// The coarsest number type on the way to here.

@@ -10,10 +10,10 @@ use std::sync::Arc;
 use super::alias::Target;
 use super::measure::CellPair;
 use super::measure::{Kind, State, Tolerance, Unit, measure, rounding};
-use super::reference::Reference;
+use super::reference::{Reference, fit};
 use super::report::{Against, Checked, Mode, Place};
 use crate::program::{Binary, Leaf, Node, NodeId, Op, Program, Reduction};
-use crate::tensor::{DType, Pool, Precision, Real, Shape, Tensor, Value};
+use crate::tensor::{DType, Pool, Precision, Real, Tensor, Value};
 use crate::trace::{Bindings, Flow, Keep, RunError, Settings, Sink, evaluate, run_with};
 
 /// A tensor of the reference that stands for a node.
@@ -171,7 +171,7 @@ impl<U: Real> Walker<'_, U> {
         let reference = self.plan.reference;
         let named = &reference.tensors[beside.tensor];
         let found = reference.tensor(beside.tensor);
-        let theirs = fit(&found, &beside.target, &node.shape);
+        let theirs = fit(&found, beside.target.layout.as_ref(), &node.shape);
         let unit = named.unit.unwrap_or(Unit::F64).max(self.units[id.index()]);
         let mut checked = Checked {
             place: Place {
@@ -186,6 +186,8 @@ impl<U: Real> Walker<'_, U> {
         let mut against = Against {
             name: named.name.clone(),
             table: beside.target.table.clone(),
+            tensor: beside.tensor,
+            layout: beside.target.layout.clone(),
             shape: found.shape().dims().to_vec(),
             unit,
             measure: None,
@@ -237,15 +239,6 @@ impl<U: Real> Walker<'_, U> {
             self.values[id.index()] = None;
         }
     }
-}
-
-/// A tensor of the reference as ours lies; `None` where it does not fit. Axes of length 1 may be there or not.
-fn fit(found: &Tensor<f64>, target: &Target, wanted: &Shape) -> Option<Tensor<f64>> {
-    if let Some(layout) = &target.layout {
-        return layout.arrange(found, wanted);
-    }
-    let long = |s: &Shape| -> Vec<usize> { s.dims().iter().copied().filter(|n| *n != 1).collect() };
-    (long(found.shape()) == long(wanted)).then(|| found.reshaped(*wanted))
 }
 
 fn cast<T: Real>(from: &Tensor<f64>, dtype: DType) -> Value<T> {

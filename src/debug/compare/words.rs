@@ -11,6 +11,7 @@ pub fn verdict(d: &Difference, lang: Lang) -> Vec<Msg> {
     let mut lines = vec![Msg::new("compare.first").arg("place", place(&d.place, lang))];
     lines.push(match &d.last_match {
         Some(last) => Msg::new("compare.last").arg("place", place(last, lang)),
+        None if d.between.is_empty() && d.given.is_empty() => Msg::new("compare.is_given"),
         None => Msg::new("compare.no_last"),
     });
     if !d.between.is_empty() {
@@ -116,7 +117,13 @@ mod tests {
                 label: label.to_owned(),
             }),
         };
-        let places = [at(6, "47"), at(1, "42"), at(2, "43"), at(2, "43"), at(7, "48")];
+        let places = [
+            at(6, "47"),
+            at(1, "42"),
+            at(2, "43"),
+            at(2, "43"),
+            at(7, "48"),
+        ];
         assert_eq!(steps(&places), "42–43, 47–48");
         assert_eq!(steps(&places[..1]), "47");
         assert_eq!(steps(&[]), "");

@@ -1,0 +1,189 @@
+//! `compare` in the debugger, without its screen (`play`) and on it: the same names, the same places.
+#![cfg(feature = "tui")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use serde_json::Value as Json;
+use tui_transformer::app::action::Action;
+use tui_transformer::app::app::App;
+use tui_transformer::app::effect::Effect;
+use tui_transformer::app::ui::Settings;
+use tui_transformer::session::{self, Session};
+use tui_transformer::tui::run::{draw, look};
+use tui_transformer::tui::theme::{Depth, Environment};
+
+const CASE: &str = "tests/data/reference/encoder_pre_ln_gelu_bias";
+
+/// The scenario of a reference with one setting changed, in a folder of its own.
+fn changed(folder: &Path, from: &str, to: &str) -> PathBuf {
+    let beside = std::path::absolute(format!("{CASE}.safetensors")).expect("a path");
+    let text = std::fs::read_to_string(format!("{CASE}.ron")).expect("readable");
+    assert!(text.contains(from));
+    let text = text.replace(from, to).replace(
+        "encoder_pre_ln_gelu_bias.safetensors",
+        beside.to_str().expect("UTF-8"),
+    );
+    let path = folder.join("scenario.ron");
+    std::fs::write(&path, text).expect("writable");
+    path
+}
+
+/// What `play --json` says of each command.
+fn play(scenario: &Path, commands: &[&str]) -> Vec<Json> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tui-transformer"));
+    command.arg("play").arg(scenario).arg("--json");
+    for c in commands {
+        command.args(["-e", c]);
+    }
+    let out = command.env("LC_ALL", "C").output().expect("runs");
+    let told = String::from_utf8_lossy(&out.stdout);
+    told.lines()
+        .map(|l| serde_json::from_str(l).unwrap_or_else(|e| panic!("{e}: {l}")))
+        .collect()
+}
+
+fn message(told: &Json) -> &str {
+    told["messages"][0]["text"].as_str().expect("a message")
+}
+
+#[test]
+fn a_script_goes_from_difference_to_difference() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let scenario = changed(folder.path(), "activation: Gelu,", "activation: GeluTanh,");
+    let compare = format!("compare {CASE}.safetensors");
+    let commands = [
+        &compare,
+        "next-diff",
+        "next-diff",
+        "next-diff",
+        "prev-diff",
+        "compare",
+        "compare none.npz",
+    ];
+    let told = play(&scenario, &commands);
+    assert_eq!(told.len(), commands.len());
+    let rows = told[0]["answers"][0]["rows"].as_array().expect("rows");
+    let text = |i: usize| rows[i]["text"].as_str().expect("a text");
+    assert!(
+        text(0).starts_with("first difference: step") && text(0).ends_with("encoder.0.ffn.act")
+    );
+    assert!(text(1).starts_with("last match: step") && text(1).ends_with("encoder.0.ffn.hidden"));
+    let command = rows[0]["command"].as_str().expect("a command");
+    assert_eq!(command, "go encoder.0.ffn.act");
+    // One difference a layer, each with the worst cell and where to find it.
+    let layers = rows.iter().filter(|r| r["level"] == "warning").count() - 1;
+    assert!(layers >= 1 && text(2).contains("encoder.0.ffn.act"));
+    assert!(
+        rows[2]["command"]
+            .as_str()
+            .expect("a command")
+            .starts_with("go encoder.0.ffn.act[")
+    );
+    assert!(message(&told[1]).starts_with(&format!("difference 1 of {layers}: ")));
+    assert!(told[1]["cell"].is_string(), "it is there now");
+    let back = told
+        .iter()
+        .find(|t| t["command"] == "prev-diff")
+        .expect("told");
+    if layers == 1 {
+        assert_eq!(message(&told[2]), "no difference after this one");
+        assert_eq!(message(back), "no difference before this one");
+    }
+    assert_eq!(
+        told[5]["answers"], told[0]["answers"],
+        "the last comparison again"
+    );
+    assert!(message(&told[6]).contains("none.npz"));
+}
+
+#[test]
+fn a_correct_run_and_another_run_of_the_scenario() {
+    let told = play(
+        Path::new(&format!("{CASE}.ron")),
+        &[
+            &format!("compare {CASE}.safetensors cumulative"),
+            "next-diff",
+        ],
+    );
+    let rows = told[0]["answers"][0]["rows"].as_array().expect("rows");
+    assert_eq!(
+        (&rows[0]["text"], &rows[0]["level"]),
+        (&"no difference".into(), &"done".into())
+    );
+    assert_eq!(message(&told[1]), "no difference");
+    let told = play(
+        Path::new("encoder_char"),
+        &["next-diff", "compare no_padding_mask", "next-diff"],
+    );
+    assert!(message(&told[0]).starts_with("nothing was compared yet"));
+    let rows = told[1]["answers"][0]["rows"].as_array().expect("rows");
+    assert!(
+        rows[0]["text"]
+            .as_str()
+            .is_some_and(|t| t.ends_with("encoder.0.self_attn.mask"))
+    );
+    assert_eq!(
+        rows[1]["text"],
+        "last match: none is needed, this is given and not computed"
+    );
+    assert!(
+        told[2]["cell"]
+            .as_str()
+            .is_some_and(|c| c.starts_with("mask[1][0][5] = 1"))
+    );
+}
+
+fn opened(path: &Path) -> Arc<Session> {
+    let loaded = tui_transformer::scenario::load(path).expect("a scenario");
+    let options = session::Options::default();
+    Arc::new(session::open(loaded.scenario, Some(path), options).expect("opens"))
+}
+
+fn act(app: &mut App, line: &str) {
+    let mut effects = Vec::new();
+    app.act(Action::parse(line).expect("a command"), &mut effects);
+    for effect in effects {
+        if let Effect::Reference(wanted) = effect {
+            app.report(wanted.read());
+        }
+    }
+}
+
+#[test]
+fn the_screen_shows_both_columns_and_marks_what_differs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let scenario = changed(folder.path(), "activation: Gelu,", "activation: GeluTanh,");
+    let mut app = App::new(opened(&scenario), None, Settings::default());
+    act(&mut app, &format!("compare {CASE}.safetensors"));
+    act(&mut app, "cancel");
+    act(&mut app, "next-diff");
+    act(&mut app, "view compare");
+    let environment = Environment {
+        no_color: true,
+        detected: Depth::True,
+    };
+    let area = Rect::new(0, 0, 120, 36);
+    let mut buffer = Buffer::empty(area);
+    let look = look(&app.ui.settings, environment);
+    draw(&app, area, &mut buffer, &look);
+    let lines: Vec<String> = (0..area.height)
+        .map(|y| (0..area.width).map(|x| buffer[(x, y)].symbol()).collect())
+        .collect();
+    let screen = lines.join("\n");
+    assert!(screen.contains("this run beside"), "{screen}");
+    // The reference's number of the worst cell stands in the second column.
+    let program = &app.debugger.session.runs[0].program;
+    let node = program.find("encoder.0.ffn.act").expect("a node");
+    let (checked, _, theirs) = app.debugger.beside(0, node).expect("compared");
+    let cell = &checked.against.as_ref().expect("compared").cells[0];
+    assert_eq!(theirs.data()[cell.flat], cell.theirs);
+    let at = lines
+        .iter()
+        .find(|l| l.contains('≠'))
+        .unwrap_or_else(|| panic!("{screen}"));
+    assert!(at.split('≠').count() == 2);
+}
