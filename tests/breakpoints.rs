@@ -276,9 +276,11 @@ fn a_watch_stops_where_its_value_is_another_one() {
     let values: Vec<(String, f64, f64)> = found
         .iter()
         .map(|s| match &s.reasons[..] {
-            [Reason::Watch { old, new, .. }] => {
-                (label(w, s.at), old.number().unwrap(), new.number().unwrap())
-            }
+            [Reason::Watch { change: c, .. }] => (
+                label(w, s.at),
+                c.old.number().unwrap(),
+                c.new.number().unwrap(),
+            ),
             other => panic!("{other:?}"),
         })
         .collect();
@@ -293,10 +295,13 @@ fn a_watch_stops_where_its_value_is_another_one() {
     let labels: Vec<String> = back.iter().map(|s| label(w, s.at)).collect();
     // At 91 nothing is computed yet in this run.
     assert_eq!(labels, ["93", "92", "90"]);
-    let Reason::Watch { old, new, .. } = &back[0].reasons[0] else {
+    let Reason::Watch { change, .. } = &back[0].reasons[0] else {
         panic!("a watch");
     };
-    assert_eq!((old.number(), new.number()), (Some(2.0), Some(3.0)));
+    assert_eq!(
+        (change.old.number(), change.new.number()),
+        (Some(2.0), Some(3.0))
+    );
 }
 
 #[rstest]

@@ -94,14 +94,14 @@ impl Here<'_> {
     pub fn find(&self, name: &str) -> Result<Target, NameFault> {
         let (only, name) = match name.split_once("::") {
             None => (None, name),
-            Some((run, rest)) => match self.session.run_named(run) {
-                Some(run) => (Some(run), rest),
-                None => {
+            Some((name, rest)) => {
+                let Some(run) = self.session.run_named(name) else {
                     let runs = self.session.runs.iter().map(|r| r.name.as_str());
-                    let near = nearest_of(run, runs).map(|near| format!("{near}::{rest}"));
+                    let near = nearest_of(name, runs).map(|near| format!("{near}::{rest}"));
                     return Err(NameFault::Unknown(near));
-                }
-            },
+                };
+                (Some(run), rest)
+            }
         };
         let run = only.unwrap_or_else(|| self.run());
         let mut later = false;
@@ -221,15 +221,12 @@ impl Here<'_> {
     /// # Errors
     /// Where the run did not get there.
     pub fn array(&self, target: &Target) -> Result<Array, NameFault> {
-        match self.values.value(target.run, target.node) {
-            Some(value) => Ok(Array::of(target.run, target.node, value, &target.part)),
-            None => {
-                let path = &self.session.runs[target.run].program.node(target.node).path;
-                Err(NameFault::Other(
-                    Msg::new("expr.unreached").arg("name", escape(path)),
-                ))
-            }
-        }
+        let Some(value) = self.values.value(target.run, target.node) else {
+            let path = &self.session.runs[target.run].program.node(target.node).path;
+            let msg = Msg::new("expr.unreached").arg("name", escape(path));
+            return Err(NameFault::Other(msg));
+        };
+        Ok(Array::of(target.run, target.node, value, &target.part))
     }
 
     /// What a target was before: before the edits in force; else where its symbol was shown last; else, for what no step

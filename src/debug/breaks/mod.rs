@@ -19,6 +19,7 @@ use crate::program::NodeId;
 use crate::trace::derive::Cell;
 
 pub use spec::Spec;
+use spec::Verdict;
 
 /// A breakpoint.
 #[derive(Clone, Debug)]
@@ -76,7 +77,7 @@ pub enum Reason {
         /// As it is written.
         text: String,
         /// How its condition was met.
-        met: Option<Met>,
+        met: Option<Box<Met>>,
     },
     /// The value of a watch is another one.
     Watch {
@@ -84,12 +85,8 @@ pub enum Reason {
         id: u32,
         /// As it is written.
         text: String,
-        /// The value at the earlier step.
-        old: Array,
-        /// The value at the later step.
-        new: Array,
-        /// The cell, where one cell is watched.
-        cell: Option<(usize, Cell)>,
+        /// How its value changed.
+        change: Box<Change>,
     },
     /// A condition or a watch cannot be told here.
     Error {
@@ -100,6 +97,17 @@ pub enum Reason {
         /// Why.
         error: ExprError,
     },
+}
+
+/// How the value of a watch changed.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// The value at the earlier step.
+    pub old: Array,
+    /// The value at the later step.
+    pub new: Array,
+    /// Run and cell, where one recorded number is watched.
+    pub cell: Option<(usize, Cell)>,
 }
 
 /// Where a run stopped, and why.
@@ -272,13 +280,8 @@ impl Breaks {
                         Direction::Forward => (before, now),
                         Direction::Back => (now, before),
                     };
-                    reasons.push(Reason::Watch {
-                        id,
-                        text,
-                        old,
-                        new,
-                        cell,
-                    });
+                    let change = Box::new(Change { old, new, cell });
+                    reasons.push(Reason::Watch { id, text, change });
                 }
             }
         }
@@ -287,23 +290,23 @@ impl Breaks {
     }
 
     /// Breakpoints that stop, their hits counted; those for once are gone then.
-    fn hits(
-        &mut self,
-        met: impl Fn(&Spec) -> Result<Option<Option<Met>>, ExprError>,
-    ) -> Vec<Reason> {
+    fn hits(&mut self, met: impl Fn(&Spec) -> Result<Verdict, ExprError>) -> Vec<Reason> {
         let mut reasons = Vec::new();
         self.breakpoints.retain_mut(|b| {
             let (id, text) = (b.id, b.spec.text().to_owned());
-            match met(&b.spec) {
-                Err(error) => reasons.push(Reason::Error { id, text, error }),
-                Ok(None) => {}
-                Ok(Some(met)) => {
-                    b.hits = b.hits.saturating_add(1);
-                    if b.hits >= b.spec.count {
-                        reasons.push(Reason::Break { id, text, met });
-                        return !b.spec.once;
-                    }
+            let met = match met(&b.spec) {
+                Err(error) => {
+                    reasons.push(Reason::Error { id, text, error });
+                    return true;
                 }
+                Ok(Verdict::No) => return true,
+                Ok(Verdict::Place) => None,
+                Ok(Verdict::Met(met)) => Some(met),
+            };
+            b.hits = b.hits.saturating_add(1);
+            if b.hits >= b.spec.count {
+                reasons.push(Reason::Break { id, text, met });
+                return !b.spec.once;
             }
             true
         });

@@ -124,14 +124,14 @@ impl Term {
                 let e = wrong(word, Msg::new("break.no_phase").arg("name", escape(name)));
                 Err(near(e, name, list.iter().map(|s| s.phase.as_str())))
             }
-            Some(("run", name)) => match here.session.run_named(name) {
-                Some(run) => Ok(Term::Run(run)),
-                None => {
-                    let e = wrong(word, Msg::new("break.no_run").arg("name", escape(name)));
-                    let runs = here.session.runs.iter();
-                    Err(near(e, name, runs.map(|r| r.name.as_str())))
+            Some(("run", name)) => {
+                if let Some(run) = here.session.run_named(name) {
+                    return Ok(Term::Run(run));
                 }
-            },
+                let e = wrong(word, Msg::new("break.no_run").arg("name", escape(name)));
+                let runs = here.session.runs.iter();
+                Err(near(e, name, runs.map(|r| r.name.as_str())))
+            }
             Some(("path", name)) => named(word, name, here),
             Some((kind, _)) => Err(wrong(
                 word,

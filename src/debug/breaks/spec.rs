@@ -7,6 +7,15 @@ use crate::debug::here::{Here, Target};
 use crate::text::{Msg, escape};
 use crate::walkthrough::Step;
 
+/// Whether a breakpoint is met.
+pub(super) enum Verdict {
+    No,
+    /// It is at its place, and has no condition.
+    Place,
+    /// Its condition is met.
+    Met(Box<Met>),
+}
+
 /// What a breakpoint stops for.
 #[derive(Clone, Debug)]
 pub struct Spec {
@@ -101,10 +110,10 @@ impl Spec {
         self.places.iter().all(fits) && !self.without.iter().any(fits)
     }
 
-    /// Whether it is met by a whole step: `None` where not, else how, where it has a condition.
-    pub(super) fn at_step(&self, here: &Here<'_>) -> Result<Option<Option<Met>>, ExprError> {
+    /// Whether it is met by a whole step.
+    pub(super) fn at_step(&self, here: &Here<'_>) -> Result<Verdict, ExprError> {
         let Some(step) = here.steps.list().get(here.at) else {
-            return Ok(None);
+            return Ok(Verdict::No);
         };
         let views = step.views.iter().map(Target::of_view);
         let targets: Vec<Target> = views.filter(|t| self.takes(here, step, t)).collect();
@@ -119,32 +128,29 @@ impl Spec {
                 .iter()
                 .any(|t| !t.is_of_tensors() && t.fits_step(step));
         if targets.is_empty() && !bare {
-            return Ok(None);
+            return Ok(Verdict::No);
         }
         self.met(here, &targets)
     }
 
     /// Whether it is met by a tensor that no step shows; only where it says which tensors it is about.
-    pub(super) fn at_hidden(
-        &self,
-        here: &Here<'_>,
-        target: &Target,
-    ) -> Result<Option<Option<Met>>, ExprError> {
+    pub(super) fn at_hidden(&self, here: &Here<'_>, target: &Target) -> Result<Verdict, ExprError> {
         let step = here.steps.list().get(here.at);
         let named = self.places.iter().any(Term::is_of_tensors);
         if !named || !step.is_some_and(|step| self.takes(here, step, target)) {
-            return Ok(None);
+            return Ok(Verdict::No);
         }
         self.met(here, std::slice::from_ref(target))
     }
 
-    fn met(&self, here: &Here<'_>, targets: &[Target]) -> Result<Option<Option<Met>>, ExprError> {
-        match &self.condition {
-            None => Ok(Some(None)),
-            Some(c) => c
-                .met(here, targets)
-                .map(|met| met.map(Some))
-                .map_err(|e| e.shifted(self.condition_at)),
+    fn met(&self, here: &Here<'_>, targets: &[Target]) -> Result<Verdict, ExprError> {
+        let Some(condition) = &self.condition else {
+            return Ok(Verdict::Place);
+        };
+        match condition.met(here, targets) {
+            Ok(None) => Ok(Verdict::No),
+            Ok(Some(met)) => Ok(Verdict::Met(Box::new(met))),
+            Err(e) => Err(e.shifted(self.condition_at)),
         }
     }
 }

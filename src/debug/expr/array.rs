@@ -23,6 +23,9 @@ pub struct Array {
     truth: bool,
 }
 
+/// Shows numbers in order, each time it is called.
+pub(super) type Scan<'s> = &'s mut dyn FnMut(&mut dyn FnMut(f64));
+
 #[derive(Clone)]
 enum Source {
     Own(Arc<[f64]>),
@@ -131,7 +134,9 @@ impl Array {
     /// Shows all its numbers, in row-major order.
     pub fn scan(&self, see: &mut dyn FnMut(f64)) {
         fn floats<T: Real>(data: &[T], see: &mut dyn FnMut(f64)) {
-            data.iter().for_each(|x| see(x.to_f64()));
+            for x in data {
+                see(x.to_f64());
+            }
         }
         let n = self.shape.len();
         if self.is_contiguous() {
@@ -183,7 +188,7 @@ impl Array {
     pub(super) fn fold_along(
         &self,
         axis: Option<usize>,
-        fold: &mut dyn FnMut(&mut dyn FnMut(&mut dyn FnMut(f64))) -> f64,
+        fold: &mut dyn FnMut(Scan<'_>) -> f64,
     ) -> Self {
         let Some(axis) = axis else {
             return Self::scalar(fold(&mut |see| self.scan(see)));

@@ -232,7 +232,9 @@ impl Kind {
             Kind::Compare(_, a, b, tolerance) => {
                 seen(a);
                 seen(b);
-                tolerance.iter().for_each(|t| seen(t));
+                if let Some(tolerance) = tolerance {
+                    seen(tolerance);
+                }
             }
             Kind::Index(of, picks) => {
                 seen(of);

@@ -271,20 +271,16 @@ fn index(mut of: Array, picks: &[PickNode], scope: &dyn Scope) -> Result<Array> 
     let mut next = 0;
     for p in picks {
         let bad = |msg: Msg| ExprError::new(Fault::Value, p.at.clone(), msg);
-        let axis = match p.axis {
-            Some(axis) => shape
-                .axes()
-                .iter()
-                .position(|a| *a == axis)
-                .ok_or_else(|| {
-                    bad(Msg::new("slice.no_such_axis")
-                        .arg("axis", axis.name())
-                        .arg("shape", shape))
-                })?,
-            None => {
-                next += 1;
-                next - 1
-            }
+        let axis = if let Some(axis) = p.axis {
+            let at = shape.axes().iter().position(|a| *a == axis);
+            at.ok_or_else(|| {
+                bad(Msg::new("slice.no_such_axis")
+                    .arg("axis", axis.name())
+                    .arg("shape", shape))
+            })?
+        } else {
+            next += 1;
+            next - 1
         };
         if axis >= shape.rank() {
             return Err(bad(Msg::new("expr.many_indices").arg("shape", shape)));

@@ -1,6 +1,6 @@
 //! The functions of the language.
 
-use super::array::Array;
+use super::array::{Array, Scan};
 use crate::tensor::{Axis, Shape};
 
 /// A function of the language.
@@ -169,7 +169,7 @@ impl Function {
     }
 
     /// One number of many; `scan` shows them in order, each time it is called.
-    fn fold(self, scan: &mut dyn FnMut(&mut dyn FnMut(f64))) -> f64 {
+    fn fold(self, scan: Scan<'_>) -> f64 {
         let mut count = 0_usize;
         let mut acc = 0.0;
         let mut each = |f: &mut dyn FnMut(f64, f64, bool) -> f64| {
@@ -229,7 +229,7 @@ fn larger(a: f64, b: f64) -> f64 {
 }
 
 /// Position of the largest, NaN before all; the first of equals.
-fn arg_max(scan: &mut dyn FnMut(&mut dyn FnMut(f64))) -> usize {
+fn arg_max(scan: Scan<'_>) -> usize {
     let (mut best, mut at, mut i) = (f64::NEG_INFINITY, 0, 0);
     scan(&mut |x| {
         if i == 0 || !best.is_nan() && (x > best || x.is_nan()) {
@@ -240,7 +240,7 @@ fn arg_max(scan: &mut dyn FnMut(&mut dyn FnMut(f64))) -> usize {
     at
 }
 
-fn entropy(scan: &mut dyn FnMut(&mut dyn FnMut(f64))) -> f64 {
+fn entropy(scan: Scan<'_>) -> f64 {
     let (mut sum, mut h, mut negative) = (0.0, 0.0, false);
     scan(&mut |p| {
         sum += p;

@@ -118,7 +118,7 @@ fn eval(text: &str) -> Result<Array, super::ExprError> {
 #[case("encoder.0.self_attn.q.sum()", 36.0)]
 #[case("encoder.0.self_attn.q.T[0,1,0]", 2.0)]
 #[case("shape(encoder.0.self_attn.q)[2]", 2.0)]
-#[case("softmax(v)[2]", 0.047384713149342)]
+#[case("softmax(v)[2]", 0.047_384_713_149_342)]
 #[case("exp(ln(2))", 2.0)]
 #[case("sum(A1, axis=key)[1]", 1.0)]
 #[case("A1.max(axis=0)[2]", 0.5)]

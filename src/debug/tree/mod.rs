@@ -5,10 +5,13 @@
 //! the size of the term, for a product that of the product, for a maximum all or nothing. Nothing is differentiated
 //! through, so that a level of the tree costs one pass over its operands.
 
+mod slope;
+
 use std::collections::HashSet;
 
+use slope::{partial, times};
+
 use crate::explain::Explainer;
-use crate::program::{Affine, Binary, Reduction, Unary};
 use crate::tensor::Shape;
 use crate::trace::derive::{Arithmetic, Cell, Line, Replay};
 use crate::trace::provenance::{Region, read_by};
@@ -162,31 +165,26 @@ fn up(x: &Explainer<'_>, y: Cell, factor: f64, depth: usize, top: &mut Top) {
         });
     };
     let arithmetic = x.arithmetic(y);
-    match &arithmetic {
-        Arithmetic::Dot(a, b) => {
-            // A weight is the factor of what it weighs; two computed numbers are factors of each other.
-            let given = |cell: Cell| x.arithmetic(origin(x, cell)) == Arithmetic::Given;
-            let (left, right) = if a.len == 0 {
-                (true, true)
-            } else {
-                let (a, b) = (given(a.cell(0)), given(b.cell(0)));
-                (!a || b, !b)
-            };
-            for (a, b) in a.cells().zip(b.cells()) {
-                let (u, v) = (x.value(a), x.value(b));
-                if left {
-                    see(a, v, Some(b));
-                }
-                if right {
-                    see(b, u, Some(a));
-                }
-            }
+    let Arithmetic::Dot(a, b) = &arithmetic else {
+        let y = x.value(y);
+        for c in arithmetic.operands() {
+            see(c, partial(x, &arithmetic, c, y), None);
         }
-        _ => {
-            let y = x.value(y);
-            for c in arithmetic.operands() {
-                see(c, partial(x, &arithmetic, c, y), None);
-            }
+        return;
+    };
+    if a.len == 0 {
+        return;
+    }
+    // A weight is the factor of what it weighs; two computed numbers are factors of each other.
+    let given = |cell: Cell| x.arithmetic(origin(x, cell)) == Arithmetic::Given;
+    let (given_a, given_b) = (given(a.cell(0)), given(b.cell(0)));
+    for (a, b) in a.cells().zip(b.cells()) {
+        let (u, v) = (x.value(a), x.value(b));
+        if !given_a || given_b {
+            see(a, v, Some(b));
+        }
+        if !given_b {
+            see(b, u, Some(a));
         }
     }
 }
@@ -296,86 +294,6 @@ fn flats<'r>(region: &'r Region, shape: &'r Shape) -> impl Iterator<Item = usize
         }
         shape.flat(&at[..shape.rank()])
     })
-}
-
-/// `a·b`, where nothing of what has no part in it is still nothing.
-fn times(a: f64, b: f64) -> f64 {
-    if b == 0.0 && !a.is_nan() { 0.0 } else { a * b }
-}
-
-/// ∂y/∂c of one primitive, `y` being its recorded value. Positions that are chosen (argmax, sampling) are all or nothing,
-/// too.
-fn partial(x: &Explainer<'_>, arithmetic: &Arithmetic, c: Cell, y: f64) -> f64 {
-    let chosen = |yes: bool| f64::from(u8::from(yes));
-    match arithmetic {
-        Arithmetic::Given => 0.0,
-        Arithmetic::Copy(_) | Arithmetic::Running(_) | Arithmetic::Scatter(..) => 1.0,
-        Arithmetic::Unary(f, _) => slope(*f, x.value(c), y),
-        Arithmetic::Affine(f, _) => match f {
-            Affine::Add(_) => 1.0,
-            Affine::Mul(k) => *k,
-            Affine::Div(k) => 1.0 / k,
-        },
-        Arithmetic::Binary(f, a, b) => {
-            let (u, v) = (x.value(*a), x.value(*b));
-            let own = |cell: &Cell, slope: f64| if *cell == c { slope } else { 0.0 };
-            let (of_a, of_b) = match f {
-                Binary::Add => (1.0, 1.0),
-                Binary::Sub => (1.0, -1.0),
-                Binary::Mul => (v, u),
-                Binary::DivOrZero if v == 0.0 => (0.0, 0.0),
-                Binary::Div | Binary::DivOrZero => (1.0 / v, -u / (v * v)),
-                Binary::Max => {
-                    let left = u.is_nan() || u >= v;
-                    (chosen(left), chosen(!left))
-                }
-            };
-            own(a, of_a) + own(b, of_b)
-        }
-        Arithmetic::Dot(..) => 0.0,
-        Arithmetic::Fold(Reduction::Sum, _) => 1.0,
-        Arithmetic::Fold(Reduction::Mean, l) => 1.0 / l.len as f64,
-        Arithmetic::Fold(Reduction::Max, l) => {
-            // The first of equals, NaN before all.
-            let same = |v: f64| v == y || v.is_nan() && y.is_nan();
-            chosen(l.cells().find(|c| same(x.value(*c))) == Some(c))
-        }
-        Arithmetic::Masked { x: kept, mask, .. } => {
-            let hidden = x.value(*mask) != 0.0;
-            chosen(c == if hidden { *mask } else { *kept })
-        }
-        Arithmetic::ArgMax(l) | Arithmetic::ArgSort(l, _) | Arithmetic::Sample(l, _) => {
-            let at = y.max(0.0) as usize;
-            let drawn = matches!(arithmetic, Arithmetic::Sample(_, u) if *u == c);
-            chosen(drawn || at < l.len && l.cell(at) == c)
-        }
-    }
-}
-
-/// The slope of a function at `x`, where its value is `y`.
-fn slope(f: Unary, x: f64, y: f64) -> f64 {
-    match f {
-        Unary::Neg => -1.0,
-        Unary::Exp => y,
-        Unary::Ln => 1.0 / x,
-        Unary::Sqrt => 0.5 / y,
-        Unary::Square => 2.0 * x,
-        Unary::Abs => {
-            if x == 0.0 {
-                0.0
-            } else {
-                x.signum()
-            }
-        }
-        Unary::Tanh => 1.0 - y * y,
-        Unary::Erf => std::f64::consts::FRAC_2_SQRT_PI * libm::exp(-x * x),
-        Unary::Relu => f64::from(u8::from(x > 0.0)),
-        Unary::Step => 0.0,
-        Unary::Sigmoid => y * (1.0 - y),
-        Unary::Sin => libm::cos(x),
-        Unary::Cos => -libm::sin(x),
-        Unary::Guard => f64::from(u8::from(y != 0.0)),
-    }
 }
 
 /// A row of a tree.
