@@ -38,6 +38,7 @@ fn here<'a>(w: &'a World, values: &'a dyn Values) -> Here<'a> {
         values,
         at: 0,
         past: false,
+        shown: None,
         it: None,
     }
 }

@@ -34,6 +34,7 @@ fn here(step: u32, past: bool) -> Here<'static> {
         values: &w.session,
         at: w.session.steps.position(step).expect("a step"),
         past,
+        shown: None,
         it: None,
     }
 }
@@ -121,6 +122,10 @@ fn arithmetic_of_tensors_gives_the_recorded_ones() {
         (85, "all(row_sum(training::output.probs) = 1 ± 1e-12)"),
         (41, "all(encoder.1.self_attn.scores[0,:,:] = score1_L2)"),
         (41, "all(encoder.1.self_attn.scores[head=1] = score2_L2)"),
+        (
+            93,
+            "P[0,argmax(training::P[0]):].count() = 8 - training:P[0].argmax()",
+        ),
         (88, "P[3].argmax() = argmax(Logits[3])"),
     ] {
         assert_eq!(number(step, text), 1.0, "{text}");
@@ -147,6 +152,7 @@ fn the_nearest_step_says_what_a_symbol_is() {
     assert_eq!(path(93, "output.probs"), ("gen.1.output.probs".into(), run));
     assert_eq!(path(93, "P"), ("gen.1.output.probs".into(), run));
     assert_eq!(path(93, "training::P"), ("output.probs".into(), 0));
+    assert_eq!(path(93, "training:P"), ("output.probs".into(), 0));
     assert_eq!(path(10, "inference::gen.2.output.probs").1, run);
 }
 

@@ -9,7 +9,7 @@ use crate::tensor::Slice;
 use crate::tensor::slice::ResolvedSlice;
 use crate::text::{Msg, escape};
 use crate::trace::AnyValue;
-use crate::walkthrough::View;
+use crate::walkthrough::{Step, View};
 
 /// Where recorded values come from: the session's own runs, or runs that were rounded or edited.
 pub trait Values {
@@ -74,6 +74,9 @@ pub struct Here<'a> {
     pub values: &'a dyn Values,
     /// Which step, by position.
     pub at: usize,
+    /// What is on the screen, where that is more than the step itself: a sub-step, a tensor beside the steps. Its symbols come
+    /// first.
+    pub shown: Option<&'a Step>,
     /// Whether what is computed after this step is unknown, as it is for watches and breakpoints.
     pub past: bool,
     /// The tensor that a condition is about.
@@ -92,7 +95,8 @@ impl Here<'_> {
     /// # Errors
     /// Where it is nothing, or nothing yet.
     pub fn find(&self, name: &str) -> Result<Target, NameFault> {
-        let (only, name) = match name.split_once("::") {
+        let parts = name.split_once("::").or_else(|| name.split_once(':'));
+        let (only, name) = match parts {
             None => (None, name),
             Some((name, rest)) => {
                 let Some(run) = self.session.run_named(name) else {
@@ -104,8 +108,13 @@ impl Here<'_> {
             }
         };
         let run = only.unwrap_or_else(|| self.run());
+        let mut on_screen = self.shown.iter().flat_map(|s| &s.views);
+        let of_run = |v: &&View| only.is_none_or(|r| r == v.run);
+        if let Some(view) = on_screen.find(|v| v.symbol == name && of_run(v)) {
+            return Ok(Target::of_view(view));
+        }
         let mut later = false;
-        let shown = self.shown(name, only, &mut later);
+        let shown = self.nearest(name, only, &mut later);
         if let Some((_, target)) = shown.as_ref().filter(|(step, _)| *step == self.at) {
             return Ok(target.clone());
         }
@@ -135,7 +144,7 @@ impl Here<'_> {
     }
 
     /// The nearest step at or before this one that shows the symbol, else (unless only the past counts) the first after.
-    fn shown(&self, name: &str, run: Option<usize>, later: &mut bool) -> Option<(usize, Target)> {
+    fn nearest(&self, name: &str, run: Option<usize>, later: &mut bool) -> Option<(usize, Target)> {
         let places = self.timeline.shown(name);
         let split = places.partition_point(|(step, _)| *step <= self.at);
         let view = |(step, view): &(usize, usize)| {

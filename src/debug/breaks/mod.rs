@@ -268,8 +268,8 @@ impl Breaks {
         for (watch, last) in self.watches.iter().zip(last) {
             let (id, text) = (watch.id, watch.expr.text().to_owned());
             match value(watch, &here) {
-                Err(error) => reasons.push(Reason::Error { id, text, error }),
-                Ok(None) => {}
+                // A place that this step's tensor does not have has no value here.
+                Err(_) | Ok(None) => {}
                 Ok(Some(now)) => {
                     let before = last.replace(now.clone());
                     let Some(before) = before.filter(|b| !b.same_as(&now)) else {
@@ -319,6 +319,7 @@ fn at_step<'a>(here: &Here<'a>, at: usize) -> Here<'a> {
     Here {
         at,
         past: true,
+        shown: None,
         it: None,
         ..*here
     }

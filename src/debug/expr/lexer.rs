@@ -82,6 +82,8 @@ pub fn lex(text: &str) -> Result<Vec<Spanned>, ExprError> {
         return wrong(LONGEST..LONGEST + 1, msg);
     }
     let mut tokens = Vec::new();
+    // Inside of indices a colon is a range.
+    let mut brackets = 0_usize;
     let mut i = 0;
     while i < chars.len() {
         let c = chars[i];
@@ -112,7 +114,7 @@ pub fn lex(text: &str) -> Result<Vec<Spanned>, ExprError> {
                 }
             }
         } else if begins_name(c) || c == '∂' {
-            i = name_end(&chars, i);
+            i = name_end(&chars, i, brackets == 0);
             Token::Name(chars[start..i].iter().collect())
         } else if c == '"' {
             let Some(len) = chars[i + 1..].iter().position(|c| *c == '"') else {
@@ -131,6 +133,11 @@ pub fn lex(text: &str) -> Result<Vec<Spanned>, ExprError> {
                 return wrong(i..i + 1, msg);
             };
             i += sign.chars().count();
+            match *plain {
+                "[" => brackets += 1,
+                "]" => brackets = brackets.saturating_sub(1),
+                _ => {}
+            }
             Token::Sign(plain)
         };
         tokens.push(Spanned {
@@ -165,8 +172,8 @@ fn number_end(chars: &[char], mut i: usize) -> usize {
     i
 }
 
-/// One past a name that begins at `i`: words joined by `.` or `::`.
-fn name_end(chars: &[char], mut i: usize) -> usize {
+/// One past a name that begins at `i`: words joined by `.`, `::`, and `:` where `colon`.
+fn name_end(chars: &[char], mut i: usize, colon: bool) -> usize {
     let goes_on = |i: usize| {
         chars
             .get(i)
@@ -181,6 +188,8 @@ fn name_end(chars: &[char], mut i: usize) -> usize {
             i += 1;
         } else if chars.get(i) == Some(&':') && chars.get(i + 1) == Some(&':') && goes_on(i + 2) {
             i += 2;
+        } else if colon && chars.get(i) == Some(&':') && goes_on(i + 1) {
+            i += 1;
         } else {
             return i;
         }
