@@ -105,6 +105,12 @@ impl Spec {
         &self.text
     }
 
+    /// The same, gone once it has stopped.
+    #[must_use]
+    pub fn once(self) -> Self {
+        Self { once: true, ..self }
+    }
+
     fn takes(&self, here: &Here<'_>, step: &Step, target: &Target) -> bool {
         let fits = |t: &Term| t.fits_step(step) && t.fits(here, target);
         self.places.iter().all(fits) && !self.without.iter().any(fits)
