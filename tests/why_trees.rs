@@ -241,7 +241,9 @@ fn a_tree_goes_so_deep_and_tells_the_rest() {
     // No cell is gone into twice.
     let mut open = HashSet::new();
     for row in &rows {
-        if let What::Branch { branch, again, .. } = &row.what {
+        if let What::Branch { branch, again, .. } = &row.what
+            && row.depth < 3
+        {
             let fresh = open.insert(origin(&x, branch.cell));
             assert_eq!(fresh, !again, "{}", label(trace, branch));
         }

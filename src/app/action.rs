@@ -197,8 +197,8 @@ actions! {
         Forward "forward";
         NextTerm "next-term";
         PrevTerm "prev-term";
-        Why "why";
-        WhereTo "where-to";
+        Why(Text) "why";
+        WhereTo(Text) "where-to";
     }
     View {
         View(View) "view";
@@ -231,12 +231,15 @@ actions! {
     }
     Debug {
         Break(Text) "break";
+        TBreak(Text) "tbreak";
         Breaks "breaks";
         Delete(Text) "delete";
         Continue "continue";
         ReverseContinue "reverse-continue";
         Watch(Text) "watch";
         Unwatch(Text) "unwatch";
+        Print(Text) "print";
+        Grammar "grammar";
         Edit(Text) "edit";
         Ablate(Text) "ablate";
         Undo "undo";
@@ -248,8 +251,8 @@ actions! {
         Compare(Text) "compare";
         NextDiff "next-diff";
         PrevDiff "prev-diff";
-        FirstNan "first-nan";
-        FirstInf "first-inf";
+        FirstNan(Text) "first-nan";
+        FirstInf(Text) "first-inf";
         SideBySide(Sides) "side-by-side";
     }
     App {
@@ -341,6 +344,9 @@ pub const ALIASES: &[(&str, &str)] = &[
     ("c", "continue"),
     ("rc", "reverse-continue"),
     ("b", "break"),
+    ("tb", "tbreak"),
+    ("eval", "print"),
+    ("display", "watch"),
     ("h", "help"),
     ("w", "export"),
     ("goto", "go"),

@@ -32,17 +32,53 @@ pub struct Completion {
 const LIMIT: usize = 64;
 
 /// Actions whose argument is a place or a name in the run.
-const PLACES: [&str; 9] = [
-    "go",
-    "break",
-    "watch",
-    "why",
-    "edit",
-    "ablate",
-    "search",
-    "search-back",
-    "where-to",
+const PLACES: [&str; 5] = ["go", "edit", "ablate", "search", "search-back"];
+
+/// Actions whose argument is an expression or a breakpoint: its last word is completed.
+const EXPRESSIONS: [&str; 6] = ["break", "tbreak", "watch", "print", "why", "where-to"];
+
+/// Words of breakpoints and conditions.
+const WORDS: [&str; 16] = [
+    "if", "not", "once", "count", "op:", "phase:", "run:", "any nan", "any inf", "changed",
+    "before", "it", "and", "or", "depth", "most",
 ];
+
+/// Ways to complete the last word of an expression.
+fn in_expression(spec: &action::Spec, argument: &str, names: &dyn Names) -> Vec<Completion> {
+    let in_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | ':' | '\'' | '′' | '∂');
+    let start = argument
+        .char_indices()
+        .rev()
+        .take_while(|(_, c)| in_name(*c))
+        .last()
+        .map_or(argument.len(), |(i, _)| i);
+    let (before, word) = argument.split_at(start);
+    let plain = |name: &String| {
+        name.chars().all(in_name) && !name.starts_with(|c: char| c.is_ascii_digit())
+    };
+    let quoted = |name: String| {
+        if plain(&name) {
+            name
+        } else {
+            format!("\"{name}\"")
+        }
+    };
+    let functions = crate::debug::expr::FUNCTIONS.iter().map(|f| f.0);
+    let words = functions
+        .chain(WORDS)
+        .filter(|w| !word.is_empty() && w.starts_with(word));
+    let places = names.places(word, LIMIT).into_iter().map(quoted);
+    places
+        .chain(words.map(str::to_owned))
+        .filter(|w| w != word)
+        .take(LIMIT)
+        .map(|label| Completion {
+            line: format!("{} {before}{label}", spec.name),
+            label,
+            about: "",
+        })
+        .collect()
+}
 
 /// Ways to complete `line`, with `names` from the scenario.
 pub fn complete(line: &str, names: &dyn Names) -> Vec<Completion> {
@@ -73,6 +109,9 @@ pub fn complete(line: &str, names: &dyn Names) -> Vec<Completion> {
         return Vec::new();
     };
     let argument = argument.trim_start();
+    if EXPRESSIONS.contains(&spec.name) {
+        return in_expression(spec, argument, names);
+    }
     let mut words = (spec.words)();
     words.retain(|w| w.starts_with(argument));
     if PLACES.contains(&spec.name) {
@@ -196,6 +235,14 @@ mod tests {
         assert_eq!(labels("set l"), ["lang ", "log "]);
         assert_eq!(labels("set lang "), ["lang en", "lang zh"]);
         assert_eq!(labels("set lang z"), ["lang zh"]);
+        // Of an expression the last word.
+        let lines = |line: &str| -> Vec<String> {
+            complete(line, &Two).into_iter().map(|c| c.line).collect()
+        };
+        assert_eq!(lines("print max(abs(Q1 - K"), ["print max(abs(Q1 - K1"]);
+        assert_eq!(labels("break Q1 if ze"), ["zeros"]);
+        assert_eq!(lines("eval ent"), ["print entropy"]);
+        assert_eq!(labels("why "), ["Q1", "Q2", "K1"]);
         assert!(labels("quit now").is_empty());
         assert!(labels("zzz").is_empty());
         assert_eq!(complete("", &()).len(), LIMIT.min(SPECS.len()));

@@ -27,12 +27,23 @@ pub(super) fn localise(root: Command, lang: Lang) -> Command {
             .long_about(None::<&'static str>);
         match find(&format!("cli.{scope}.after.help")) {
             Some(key) => command.after_help(tr(lang, key)),
+            None if scope == "play" => command.after_help(grammar(lang)),
             None => command,
         }
     });
     // Usage lines are known once the commands know their parents.
     root.build();
     usage(root, lang).mut_subcommands(|command| usage(command, lang))
+}
+
+/// How the expressions and breakpoints in commands are written.
+fn grammar(lang: Lang) -> String {
+    let mut text = format!("{}:", crate::debug::grammar::title().render(lang));
+    for line in crate::debug::grammar::lines() {
+        text.push_str("\n  ");
+        text.push_str(&line.render(lang));
+    }
+    text
 }
 
 fn texts(command: Command, lang: Lang, scope: &str) -> Command {

@@ -160,7 +160,8 @@ fn play(
             for message in &messages {
                 writeln!(out, "{}", escape(&message.text.render(lang)))?;
             }
-            for answer in &answers {
+            // An answer without lines was said.
+            for answer in answers.iter().filter(|a| !a.rows.is_empty()) {
                 writeln!(out, "{}", escape(&answer.title.render(lang)))?;
                 for row in &answer.rows {
                     writeln!(out, "  {}", escape(&row.text.render(lang)))?;

@@ -8,6 +8,7 @@ pub mod causality;
 pub mod compare;
 pub mod condition;
 pub mod expr;
+pub mod grammar;
 pub mod here;
 pub mod lints;
 pub mod nan;

@@ -27,20 +27,36 @@ impl Debugger {
             return self.delete_break(&id.to_string(), ui);
         }
         let timeline = self.timeline();
-        let spec = Spec::parse(&text, &self.here(&timeline));
+        let spec = Spec::parse(&text, &self.scope(&timeline));
         match spec {
             Err(e) => wrong(ui, &text, &e),
             Ok(spec) => {
                 let spec = if once { spec.once() } else { spec };
                 let id = self.breaks.add(spec);
-                let msg = Msg::new("break.set").arg("id", id).arg("what", escape(&text));
+                let msg = Msg::new("break.set")
+                    .arg("id", id)
+                    .arg("what", escape(&text));
                 ui.say(Level::Done, msg);
             }
         }
     }
 
+    /// Whether a breakpoint says that it is about a step.
+    pub fn has_break(&self, at: usize) -> bool {
+        let breakpoints = self.breaks.breakpoints();
+        if breakpoints.is_empty() {
+            return false;
+        }
+        let timeline = self.timeline();
+        let here = Here {
+            at,
+            ..self.scope(&timeline)
+        };
+        breakpoints.iter().any(|b| b.spec.is_at(&here))
+    }
+
     /// `breaks`: all breakpoints and watches.
-    pub(super) fn break_list(&self, number: NumberFormat) -> Answer {
+    pub fn break_list(&self, number: NumberFormat) -> Answer {
         let (breakpoints, watches) = (self.breaks.breakpoints(), self.breaks.watches());
         let title = if breakpoints.is_empty() && watches.is_empty() {
             "break.none"
@@ -62,11 +78,11 @@ impl Debugger {
     }
 
     /// The watches with their values at this step.
-    pub(super) fn watch_rows(&self, number: NumberFormat) -> Vec<Row> {
+    pub fn watch_rows(&self, number: NumberFormat) -> Vec<Row> {
         let timeline = self.timeline();
         let here = Here {
             past: true,
-            ..self.here(&timeline)
+            ..self.scope(&timeline)
         };
         let row = |w: &Watch| {
             let id = w.id.to_string();
@@ -79,7 +95,11 @@ impl Debugger {
                     (msg, Level::Info, go)
                 }
                 Ok(None) => (Msg::new("watch.not_yet"), Level::Info, None),
-                Err(e) => (Msg::new("watch.error").arg("why", e.msg), Level::Warning, None),
+                Err(e) => (
+                    Msg::new("watch.error").arg("why", e.msg),
+                    Level::Warning,
+                    None,
+                ),
             };
             let row = Row::new(msg.arg("id", &id).arg("what", what))
                 .level(level)
@@ -105,7 +125,7 @@ impl Debugger {
         }
         let timeline = self.timeline();
         let mut breaks = std::mem::take(&mut self.breaks);
-        let made = breaks.watch(&text, &self.here(&timeline));
+        let made = breaks.watch(&text, &self.scope(&timeline));
         self.breaks = breaks;
         match made {
             Err(e) => wrong(ui, &text, &e),
@@ -115,7 +135,11 @@ impl Debugger {
 
     fn answer_watches(&self, ui: &mut Ui) {
         let rows = self.watch_rows(ui.settings.digits);
-        let title = if rows.is_empty() { "watch.none" } else { "watch.title" };
+        let title = if rows.is_empty() {
+            "watch.none"
+        } else {
+            "watch.title"
+        };
         let title = Msg::new(title);
         ui.answer(Answer { title, rows });
     }
@@ -129,7 +153,11 @@ impl Debugger {
         let text = text.trim();
         let named = || {
             let of_watch = self.breaks.watches().iter().find(|w| w.expr.text() == text);
-            let of_break = self.breaks.breakpoints().iter().find(|b| b.spec.text() == text);
+            let of_break = self
+                .breaks
+                .breakpoints()
+                .iter()
+                .find(|b| b.spec.text() == text);
             of_watch.map(|w| w.id).or(of_break.map(|b| b.id))
         };
         if text == "all" {
@@ -154,7 +182,7 @@ impl Debugger {
             return ui.say(Level::Info, Msg::new("break.none"));
         }
         let mut breaks = std::mem::take(&mut self.breaks);
-        let stop = breaks.run(&self.here(&timeline), from, direction);
+        let stop = breaks.run(&self.scope(&timeline), from, direction);
         self.breaks = breaks;
         let Some(stop) = stop else {
             let key = match direction {
@@ -167,7 +195,10 @@ impl Debugger {
         self.stop_at(&stop);
         let number = ui.settings.digits;
         let mut said: Vec<Msg> = stop.reasons.iter().map(|r| reason(r, number)).collect();
-        let failed = stop.reasons.iter().any(|r| matches!(r, Reason::Error { .. }));
+        let failed = stop
+            .reasons
+            .iter()
+            .any(|r| matches!(r, Reason::Error { .. }));
         let level = if failed { Level::Warning } else { Level::Info };
         if said.len() == 1
             && let Some(one) = said.pop()
@@ -197,21 +228,21 @@ impl Debugger {
             return self.show_cell(run, Cell { node, flat });
         }
         if let Some((run, cell)) = cell
-            && let Some((view, index)) = self.here_of(run, cell)
+            && let Some((view, index)) = self.here(run, cell)
         {
             self.select(view, &index);
         }
-    }
-
-    fn here_of(&self, run: usize, cell: Cell) -> Option<(usize, Vec<usize>)> {
-        self.step()?.view_of(run, cell)
     }
 }
 
 /// Why a run stopped, in a line.
 fn reason(reason: &Reason, number: NumberFormat) -> Msg {
     match reason {
-        Reason::Break { id, text, met: None } => Msg::new("break.stop")
+        Reason::Break {
+            id,
+            text,
+            met: None,
+        } => Msg::new("break.stop")
             .arg("id", id)
             .arg("what", escape(text)),
         Reason::Break {

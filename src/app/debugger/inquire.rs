@@ -42,7 +42,7 @@ impl Debugger {
     }
 
     /// The place one is at, as expressions see it.
-    pub(super) fn here<'a>(&'a self, timeline: &'a Timeline) -> Here<'a> {
+    pub(super) fn scope<'a>(&'a self, timeline: &'a Timeline) -> Here<'a> {
         Here {
             session: &self.session,
             steps: &self.steps,
@@ -74,7 +74,7 @@ impl Debugger {
             return Ok(self.cell());
         }
         let timeline = self.timeline();
-        let array = Expr::parse(text)?.eval(&self.here(&timeline))?;
+        let array = Expr::parse(text)?.eval(&self.scope(&timeline))?;
         let cell = array.number().and_then(|_| array.cell(0));
         cell.map(Some).ok_or_else(|| {
             let at = 0..text.chars().count();
@@ -147,7 +147,7 @@ impl Debugger {
         let target = self.view().map(Target::of_view);
         let shown = |text: &str| -> Result<Array, ExprError> {
             let timeline = self.timeline();
-            let mut here = self.here(&timeline);
+            let mut here = self.scope(&timeline);
             here.it = target.as_ref();
             Expr::parse(text)?.eval(&here)
         };
@@ -164,7 +164,9 @@ impl Debugger {
                 // Enter goes to where a row begins.
                 let width = array.shape().dims().last().copied().unwrap_or(1);
                 for (r, row) in answer.rows.iter_mut().enumerate() {
-                    if let Some((run, cell)) = array.cell(r * width).filter(|_| array.shape().rank() < 3) {
+                    if let Some((run, cell)) =
+                        array.cell(r * width).filter(|_| array.shape().rank() < 3)
+                    {
                         row.action = Some(self.go_to_cell(run, cell));
                     }
                 }
@@ -246,7 +248,10 @@ fn printed(text: &str, array: &Array, number: NumberFormat) -> Answer {
         // More than two axes: which matrix this is.
         if shape.rank() > 2 && r % rows == 0 {
             let at = shape.unflat(r * cols);
-            let place: Vec<String> = at[..shape.rank() - 2].iter().map(ToString::to_string).collect();
+            let place: Vec<String> = at[..shape.rank() - 2]
+                .iter()
+                .map(ToString::to_string)
+                .collect();
             answer.push(Row::plain(format!("[{}, :, :]", place.join(", "))));
         }
         let mut line: Vec<String> = cells

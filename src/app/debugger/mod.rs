@@ -1,8 +1,10 @@
 //! The part of the application that steps through a session: where one is, where one came from, what is looked at.
 
 mod compare;
+mod breaks;
 mod facts;
 mod follow;
+mod inquire;
 mod model;
 mod nav;
 mod panel;
@@ -12,6 +14,7 @@ mod side;
 mod sides;
 mod tables;
 mod training;
+mod trees;
 mod update;
 
 use std::cell::RefCell;
@@ -19,6 +22,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::jumps::{Bookmarks, Jumps};
+use crate::debug::breaks::Breaks;
+use crate::debug::timeline::Timeline;
 use crate::program::NodeId;
 use crate::session::{Session, Steps};
 use crate::text::{Lang, Msg};
@@ -97,6 +102,9 @@ pub struct Debugger {
     pub bookmarks: Bookmarks<Spot>,
     /// What the last comparison found.
     compared: Option<Arc<compare::Compared>>,
+    /// Breakpoints and watches.
+    pub breaks: Breaks,
+    timeline: RefCell<Option<(Arc<Steps>, Arc<Timeline>)>>,
     stats: RefCell<HashMap<(usize, NodeId, bool), Stats>>,
     norms: RefCell<HashMap<(usize, NodeId, bool), f64>>,
     rounded: RefCell<HashMap<(usize, u8), Arc<AnyTrace>>>,
@@ -130,6 +138,8 @@ impl Debugger {
             jumps: Jumps::default(),
             bookmarks: Bookmarks::default(),
             compared: None,
+            breaks: Breaks::default(),
+            timeline: RefCell::default(),
             stats: RefCell::default(),
             norms: RefCell::default(),
             rounded: RefCell::default(),

@@ -24,7 +24,7 @@ impl Debugger {
         self.index = vec![0; rank];
     }
 
-    fn arrive_at(&mut self, at: usize) {
+    pub(super) fn arrive_at(&mut self, at: usize) {
         self.aside = None;
         self.inner.clear();
         self.at = at.min(self.steps.list().len().saturating_sub(1));
@@ -185,10 +185,9 @@ impl Debugger {
     /// index after a path is that of the whole tensor (a batch of 1 may be left out), after a symbol that of what the
     /// symbol stands for.
     pub fn to_place(&mut self, place: &Place) -> bool {
-        let asked = place
-            .name
-            .split_once(':')
-            .and_then(|(run, name)| Some((self.session.run_named(run)?, name)));
+        let asked = place.name.split_once(':').and_then(|(run, name)| {
+            Some((self.session.run_named(run)?, name.trim_start_matches(':')))
+        });
         let (only, name) = match asked {
             Some((run, name)) => (Some(run), name),
             None => (None, place.name.as_str()),

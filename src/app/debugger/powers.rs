@@ -7,10 +7,24 @@ use crate::app::args::{Arg, StepTarget, Text};
 use crate::app::effect::Effect;
 use crate::app::messages::Level;
 use crate::app::ui::Ui;
+use crate::debug::breaks::Direction;
+use crate::debug::nan::Bad;
+use crate::debug::tree::Way;
 use crate::text::{Lang, Msg};
 
 /// Most places of an axis in its list.
 const MOST_PLACES: usize = 256;
+
+/// How expressions and breakpoints are written.
+fn grammar() -> Answer {
+    Answer {
+        title: crate::debug::grammar::title(),
+        rows: crate::debug::grammar::lines()
+            .into_iter()
+            .map(Row::new)
+            .collect(),
+    }
+}
 
 impl Debugger {
     pub(super) fn power(&mut self, action: &Action, ui: &mut Ui, effects: &mut Vec<Effect>) {
@@ -22,6 +36,20 @@ impl Debugger {
             Action::Compare(Text(text)) => self.compare(text, ui, effects),
             Action::NextDiff => self.to_difference(true, ui),
             Action::PrevDiff => self.to_difference(false, ui),
+            Action::Break(Text(text)) => self.set_break(text, false, ui),
+            Action::TBreak(Text(text)) => self.set_break(text, true, ui),
+            Action::Breaks => ui.answer(self.break_list(ui.settings.digits)),
+            Action::Delete(Text(text)) => self.delete_break(text, ui),
+            Action::Continue => self.run_on(Direction::Forward, ui),
+            Action::ReverseContinue => self.run_on(Direction::Back, ui),
+            Action::Watch(Text(text)) => self.set_watch(text, ui),
+            Action::Unwatch(Text(text)) => self.unset_watch(text, ui),
+            Action::Print(Text(text)) => self.print(text, ui),
+            Action::Grammar => ui.answer(grammar()),
+            Action::Why(Text(text)) => self.tree_of(text, Way::Up, ui),
+            Action::WhereTo(Text(text)) => self.tree_of(text, Way::Down, ui),
+            Action::FirstNan(Text(text)) => self.first_bad(text, Bad::Nan, ui),
+            Action::FirstInf(Text(text)) => self.first_bad(text, Bad::Inf, ui),
             Action::Bookmarks => ui.answer(self.bookmark_list(ui.settings.lang)),
             _ => ui.say(Level::Info, Msg::new("tui.said.not_here")),
         }

@@ -42,11 +42,15 @@ impl Asked {
                 .rsplit_once(char::is_whitespace)
                 .unwrap_or(("", before));
             let number = || {
-                value.parse::<usize>().ok().filter(|n| *n > 0).ok_or_else(|| {
-                    Msg::new("tree.bad_number")
-                        .arg("option", option)
-                        .arg("text", escape(value))
-                })
+                value
+                    .parse::<usize>()
+                    .ok()
+                    .filter(|n| *n > 0)
+                    .ok_or_else(|| {
+                        Msg::new("tree.bad_number")
+                            .arg("option", option)
+                            .arg("text", escape(value))
+                    })
             };
             match option {
                 "depth" => extent.depth = number()?.min(DEEPEST),
@@ -74,7 +78,9 @@ impl Debugger {
             Err(e) => wrong(ui, &asked.cell, &e),
             Ok(None) => ui.say(Level::Info, Msg::new("tree.no_cell")),
             Ok(Some((run, cell))) => {
-                if let Some(answer) = self.tree_answer(run, cell, way, asked.extent, ui.settings.digits) {
+                if let Some(answer) =
+                    self.tree_answer(run, cell, way, asked.extent, ui.settings.digits)
+                {
                     ui.answer(answer);
                 }
             }
@@ -103,7 +109,11 @@ impl Debugger {
             .arg("cell", self.call(&x, run, cell))
             .arg("value", value(cell));
         let mut answer = Answer::new(title);
-        let percent = |share: &Option<f64>| share.map_or_else(String::new, |s| format!("{:.1} %", s * 100.0));
+        // Results do not add up: each has operands of its own.
+        let percent = |share: &Option<f64>| match share {
+            Some(s) if way == Way::Up => format!("  {:.1} %", s * 100.0),
+            _ => String::new(),
+        };
         for row in rows {
             let indent = "  ".repeat(row.depth - 1);
             match row.what {
@@ -116,7 +126,7 @@ impl Debugger {
                         .arg("indent", indent)
                         .arg("count", count)
                         .arg("weight", number.format(weight))
-                        .arg("share", percent(&share).trim());
+                        .arg("share", percent(&share));
                     answer.push(Row::new(msg));
                 }
                 What::Branch {
@@ -135,10 +145,8 @@ impl Debugger {
                     let msg = Msg::new(if again { "tree.again" } else { "tree.branch" })
                         .arg("what", text)
                         .arg("term", number.format(branch.term))
-                        // Results do not add up: each has operands of its own.
-                        .arg("share", if way == Way::Up { percent(&share) } else { String::new() });
+                        .arg("share", percent(&share));
                     let row = Row::new(msg).action(self.go_to_cell(run, branch.cell));
-                    // Its whole path is said where the name is a symbol of another step.
                     answer.push(row);
                 }
             }
@@ -165,7 +173,9 @@ impl Debugger {
             Bad::Inf => "∞",
         };
         let Some(found) = nan::first(&trace, bad) else {
-            let msg = Msg::new("nan.none").arg("what", what).arg("run", escape(name));
+            let msg = Msg::new("nan.none")
+                .arg("what", what)
+                .arg("run", escape(name));
             return ui.say(Level::Done, msg);
         };
         let x = Explainer::new(&trace);
@@ -192,13 +202,13 @@ impl Debugger {
         let mut answer = Answer::new(title);
         let value = |c: Cell| format!("{} = {}", self.call(&x, run, c), x.number(c, number));
         let go = |c: Cell| self.go_to_cell(run, c);
-        answer.push(
-            Row::plain(value(cell))
-                .level(Level::Error)
-                .action(go(cell)),
-        );
+        answer.push(Row::plain(value(cell)).level(Level::Error).action(go(cell)));
         for (operand, v) in &found.operands {
-            let level = if v.is_finite() { Level::Info } else { Level::Warning };
+            let level = if v.is_finite() {
+                Level::Info
+            } else {
+                Level::Warning
+            };
             let msg = Msg::new("nan.operand").arg("what", value(*operand));
             answer.push(Row::new(msg).level(level).action(go(*operand)));
         }
@@ -219,7 +229,11 @@ impl Debugger {
             answer.push(Row::new(Msg::new("nan.masked").arg("count", found.masked)));
         }
         if bad == Bad::Nan && found.operands.iter().any(|(_, x)| x.is_infinite()) {
-            let text = if text.is_empty() { name.clone() } else { text.to_owned() };
+            let text = if text.is_empty() {
+                name.clone()
+            } else {
+                text.to_owned()
+            };
             let row = Row::new(Msg::new("nan.see_inf"));
             answer.push(row.action(Action::FirstInf(Text(text))));
         }

@@ -116,6 +116,21 @@ impl Spec {
         self.places.iter().all(fits) && !self.without.iter().any(fits)
     }
 
+    /// Whether it says that it is about this step, whatever its condition.
+    pub fn is_at(&self, here: &Here<'_>) -> bool {
+        let Some(step) = here.steps.list().get(here.at) else {
+            return false;
+        };
+        let mut views = step.views.iter().map(Target::of_view);
+        !self.places.is_empty() && (views.any(|t| self.takes(here, step, &t)) || self.is_bare(step))
+    }
+
+    /// Whether it is at a step that has no tensors, by its number, phase or run.
+    fn is_bare(&self, step: &Step) -> bool {
+        let fits = |t: &Term| !t.is_of_tensors() && t.fits_step(step);
+        step.views.is_empty() && self.places.iter().all(fits) && !self.without.iter().any(fits)
+    }
+
     /// Whether it is met by a whole step.
     pub(super) fn at_step(&self, here: &Here<'_>) -> Result<Verdict, ExprError> {
         let Some(step) = here.steps.list().get(here.at) else {
@@ -123,17 +138,7 @@ impl Spec {
         };
         let views = step.views.iter().map(Target::of_view);
         let targets: Vec<Target> = views.filter(|t| self.takes(here, step, t)).collect();
-        // A step without tensors can still be stopped at by its number.
-        let bare = step.views.is_empty()
-            && self
-                .places
-                .iter()
-                .all(|t| !t.is_of_tensors() && t.fits_step(step))
-            && !self
-                .without
-                .iter()
-                .any(|t| !t.is_of_tensors() && t.fits_step(step));
-        if targets.is_empty() && !bare {
+        if targets.is_empty() && !self.is_bare(step) {
             return Ok(Verdict::No);
         }
         self.met(here, &targets)

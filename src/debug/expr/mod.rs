@@ -39,4 +39,4 @@ pub use array::Array;
 pub use ast::Expr;
 pub use error::{ExprError, Fault};
 pub use eval::{Holds, NameFault, Scope};
-pub use functions::Function;
+pub use functions::{FUNCTIONS, Function};

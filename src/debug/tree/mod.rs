@@ -343,7 +343,9 @@ pub struct Extent {
 pub fn tree(x: &Explainer<'_>, cell: Cell, way: Way, extent: Extent) -> Vec<Row> {
     let mut rows = Vec::new();
     let mut seen = HashSet::from([origin(x, cell)]);
-    grow(x, cell, way, extent, 1, &mut seen, &mut rows);
+    if extent.depth > 0 {
+        grow(x, cell, way, extent, 1, &mut seen, &mut rows);
+    }
     rows
 }
 
@@ -356,23 +358,21 @@ fn grow(
     seen: &mut HashSet<Cell>,
     rows: &mut Vec<Row>,
 ) {
-    if depth > extent.depth {
-        return;
-    }
     let found = branches(x, cell, way, extent.most);
     let share = |w: f64| Some(w / found.weight).filter(|s| s.is_finite());
     for branch in &found.list {
         if rows.len() >= extent.rows {
             return;
         }
-        let again = !seen.insert(origin(x, branch.cell));
+        let deeper = depth < extent.depth;
+        let again = deeper && !seen.insert(origin(x, branch.cell));
         let what = What::Branch {
             branch: *branch,
             share: share(branch.weight()),
             again,
         };
         rows.push(Row { depth, what });
-        if !again {
+        if deeper && !again {
             grow(x, branch.cell, way, extent, depth + 1, seen, rows);
         }
     }

@@ -517,22 +517,32 @@ pub(super) fn compare(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
 pub(super) fn debug(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
     let d = &app.debugger;
     let trail = d.jumps.trail();
-    if trail.is_empty() {
-        return nothing(area, buf, "tui.no_trail", look);
+    // Breakpoints and watches first, then where one came from.
+    let breaks = d.break_list(app.ui.settings.digits);
+    let mut y = area.y;
+    let mut line = |y: u16, text: &str, style| {
+        put(buf, area, (area.x, y), text, area.width, style, look);
+    };
+    if !breaks.rows.is_empty() || trail.is_empty() {
+        line(y, &breaks.title.render(look.lang), look.theme.title);
+        y += 1;
     }
-    put(
-        buf,
-        area,
-        (area.x, area.y),
-        tr(look.lang, "tui.trail_title"),
-        area.width,
-        look.theme.title,
-        look,
-    );
+    for row in &breaks.rows {
+        if y >= area.bottom() {
+            return;
+        }
+        line(y, &row.text.render(look.lang), look.theme.text);
+        y += 1;
+    }
+    if trail.is_empty() || y >= area.bottom() {
+        return;
+    }
+    y += u16::from(y > area.y);
+    line(y, tr(look.lang, "tui.trail_title"), look.theme.title);
     let list = d.steps.list();
-    let height = usize::from(area.height.saturating_sub(1));
+    let height = usize::from(area.bottom().saturating_sub(y + 1));
     let first = trail.len().saturating_sub(height);
-    for (y, spot) in (area.y + 1..).zip(&trail[first..]) {
+    for (y, spot) in (y + 1..area.bottom()).zip(&trail[first..]) {
         let Some(step) = list.get(spot.at) else {
             continue;
         };
@@ -546,14 +556,6 @@ pub(super) fn debug(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
             step.label(),
             step.title.render(look.lang)
         );
-        put(
-            buf,
-            area,
-            (area.x, y),
-            &text,
-            area.width,
-            look.theme.text,
-            look,
-        );
+        line(y, &text, look.theme.text);
     }
 }

@@ -216,6 +216,7 @@ fn sidebar(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Sho
             },
             marks: Marks {
                 bookmark: d.is_marked(*at),
+                breakpoint: d.has_break(*at),
                 ..Marks::default()
             },
             ..Line::default()
