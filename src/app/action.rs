@@ -245,6 +245,7 @@ actions! {
         Undo "undo";
         Redo "redo";
         SaveAs(Text) "save";
+        SaveSession(Text) "save-session";
         Checks "checks";
         NextFailed "next-failed";
         PrevFailed "prev-failed";

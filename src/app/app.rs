@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::action::Action;
 use super::answer::Answer;
-use super::args::ExportArgs;
+use super::args::{ExportArgs, Text};
 use super::command::Names;
 use super::debugger::{Debugger, Page};
 use super::effect::{Effect, Found, Report};
@@ -44,6 +44,8 @@ pub struct App {
     pub debugger: Debugger,
     /// What the last frame showed, so that pages have its size.
     pub page: Page,
+    /// Where the recorded commands have led to.
+    pub(super) placed: Vec<String>,
 }
 
 impl Names for Debugger {
@@ -78,8 +80,14 @@ impl App {
             ui: Ui::new(settings),
             debugger: Debugger::new(session, run),
             page: Page::default(),
+            placed: Vec::new(),
         };
         app.settle();
+        if let Some(run) = run {
+            let name = app.debugger.session.runs[run].name.clone();
+            app.ui.record.push(Action::Run(Text(name)).line());
+        }
+        app.placed = app.place_lines();
         app
     }
 
@@ -106,15 +114,23 @@ impl App {
         {
             return self.settle();
         }
+        let recorded = self.ui.record.len();
+        let said = self.ui.messages.said();
+        let here = self.place_lines();
         if let Some(rest) = self.ui.update(action, &self.debugger, effects) {
             match rest {
                 Action::Export(args) => self.export(&args, effects),
+                Action::SaveSession(Text(name)) => match self.session_script(&name) {
+                    Ok(effect) => effects.push(effect),
+                    Err(msg) => self.ui.say(Level::Error, msg),
+                },
                 rest => self
                     .debugger
                     .update(&rest, &mut self.ui, self.page, effects),
             }
         }
         self.settle();
+        self.record(recorded, &here, said);
     }
 
     /// Does an action and says what became of it, as a script wants it: nothing is left open over the screen.
@@ -253,7 +269,7 @@ impl App {
 }
 
 /// A scenario's name as part of a file's.
-fn file_stem(name: &str) -> String {
+pub(super) fn file_stem(name: &str) -> String {
     let safe: String = name
         .chars()
         .map(|c| {

@@ -45,6 +45,15 @@ impl<T: PartialEq> Jumps<T> {
         Some(to)
     }
 
+    /// The same trail with other places; those that are no more are left out.
+    #[must_use]
+    pub fn map(&self, to: impl Fn(&T) -> Option<T>) -> Self {
+        Self {
+            back: self.back.iter().filter_map(&to).collect(),
+            forward: self.forward.iter().filter_map(&to).collect(),
+        }
+    }
+
     /// Places on the way back, oldest first.
     pub fn trail(&self) -> &[T] {
         &self.back
@@ -76,6 +85,15 @@ impl<T: Ord + Clone> Bookmarks<T> {
                 true
             }
         }
+    }
+
+    /// The same marks at other places; those that are no more are left out.
+    #[must_use]
+    pub fn map(&self, to: impl Fn(&T) -> Option<T>) -> Self {
+        let mut marks: Vec<T> = self.marks.iter().filter_map(to).collect();
+        marks.sort_unstable();
+        marks.dedup();
+        Self { marks }
     }
 
     /// Whether `place` is marked.

@@ -23,6 +23,7 @@ pub mod keymap;
 pub mod messages;
 pub mod overlay;
 pub mod play;
+mod script;
 pub mod ui;
 
 #[cfg(test)]

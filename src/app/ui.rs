@@ -184,6 +184,13 @@ impl Ui {
         self.answers.push(answer);
     }
 
+    /// The last recorded command was this one: what it meant where the cursor was.
+    pub fn rename_last(&mut self, action: &Action) {
+        if let Some(last) = self.record.last_mut() {
+            *last = action.line();
+        }
+    }
+
     /// Tells something.
     pub fn say(&mut self, level: Level, text: Msg) {
         self.messages.push(level, text);

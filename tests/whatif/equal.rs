@@ -186,7 +186,7 @@ fn a_cell_of_a_run_is_edited_there_and_in_what_goes_on_from_it() {
     let first = &steps.list()[report.first_step.expect("a step")];
     assert!(first.views.iter().any(|v| v.symbol == "Q2"), "{first:?}");
     let (before, after) = report.loss.expect("a loss");
-    assert!((before - 2.4377).abs() > 0.0 && before != after);
+    assert!((before - 1.9465).abs() < 5e-5 && before != after);
 }
 
 #[test]

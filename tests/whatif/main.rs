@@ -5,6 +5,8 @@ mod common;
 mod equal;
 mod errors;
 mod save;
+#[cfg(feature = "tui")]
+mod screen;
 
 use std::path::Path;
 use std::sync::Arc;

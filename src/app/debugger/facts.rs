@@ -1,6 +1,7 @@
 //! Facts of a tensor: range, mean, norm, zeros; and what is worth saying of a softmax, a norm, a ReLU, an attention.
 
 use super::{Debugger, Plane};
+use crate::debug::whatif::Before;
 use crate::program::{Cost, NodeId, ScopeKind, Unary, cost};
 use crate::tensor::Axis;
 use crate::text::{Msg, NumberFormat};
@@ -178,6 +179,14 @@ impl Debugger {
             return Facts { lines };
         };
         let show = |x: f64| number.format(x);
+        if let (Some((run, cell)), Before::Was(before)) =
+            (self.cell(), self.before(view.run, view.node))
+            && run == view.run
+            && before.bits(cell.flat) != value.bits(cell.flat)
+        {
+            let msg = Msg::new("tui.fact.before").arg("value", show(before.get(cell.flat)));
+            lines.push(msg);
+        }
         let plane = Plane::of_view(view, &self.index);
         let stats = if view.slice.is_all() {
             self.stats(view.run, view.node)

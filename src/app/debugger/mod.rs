@@ -2,6 +2,8 @@
 
 mod compare;
 mod breaks;
+mod edited;
+mod edits;
 mod facts;
 mod follow;
 mod inquire;
@@ -24,6 +26,7 @@ use std::sync::Arc;
 use super::jumps::{Bookmarks, Jumps};
 use crate::debug::breaks::Breaks;
 use crate::debug::timeline::Timeline;
+use crate::debug::whatif::{Before, WhatIf};
 use crate::program::NodeId;
 use crate::session::{Session, Steps};
 use crate::text::{Lang, Msg};
@@ -56,6 +59,9 @@ pub struct Spot {
     /// Which cell of the view.
     pub index: Vec<usize>,
 }
+
+/// Values before edits, by run, node and rounding.
+type Befores = HashMap<(usize, NodeId, Option<u8>), Before>;
 
 /// One level of sub-steps.
 #[derive(Clone, Debug)]
@@ -110,6 +116,10 @@ pub struct Debugger {
     rounded: RefCell<HashMap<(usize, u8), Arc<AnyTrace>>>,
     totals: RefCell<HashMap<usize, Totals>>,
     words: RefCell<HashMap<(Words, Lang), Made>>,
+    /// Edits of the session, where there were any.
+    what_if: Option<WhatIf>,
+    befores: RefCell<Befores>,
+    changed_steps: RefCell<HashMap<(Option<usize>, usize), bool>>,
 }
 
 impl Debugger {
@@ -145,9 +155,22 @@ impl Debugger {
             rounded: RefCell::default(),
             totals: RefCell::default(),
             words: RefCell::default(),
+            what_if: None,
+            befores: RefCell::default(),
+            changed_steps: RefCell::default(),
         };
         d.arrive();
         d
+    }
+
+    /// Forgets what was computed from the session before.
+    fn forget(&mut self) {
+        self.stats.get_mut().clear();
+        self.norms.get_mut().clear();
+        self.rounded.get_mut().clear();
+        self.totals.get_mut().clear();
+        self.befores.get_mut().clear();
+        self.changed_steps.get_mut().clear();
     }
 
     /// The step looked at; `None` where there are no steps at all.

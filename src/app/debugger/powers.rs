@@ -29,6 +29,11 @@ fn grammar() -> Answer {
 impl Debugger {
     pub(super) fn power(&mut self, action: &Action, ui: &mut Ui, effects: &mut Vec<Effect>) {
         match action {
+            Action::Edit(_)
+            | Action::Ablate(_)
+            | Action::Undo
+            | Action::Redo
+            | Action::SaveAs(_) => self.edit(action, ui, effects),
             Action::AxisPick(Text(text)) => self.axis_pick(text, ui),
             Action::SideBySide(what) => self.side_by_side(what, ui),
             Action::Train(what) => self.train(*what, ui),

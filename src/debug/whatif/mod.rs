@@ -15,7 +15,7 @@ use crate::session::Session;
 use crate::text::Msg;
 
 pub use command::{Change, Command, Operation, Slip};
-pub use report::{Changed, Changes, Prediction, Report, predictions};
+pub use report::{Before, Changed, Changes, Prediction, Report, predictions, step_changed};
 pub use resolve::Here;
 pub use save::saved;
 pub use tokens::TokenPlace;

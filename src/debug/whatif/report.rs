@@ -24,6 +24,17 @@ pub struct Changed {
     pub first: usize,
 }
 
+/// What a value was before edits.
+#[derive(Clone, Debug)]
+pub enum Before {
+    /// What it is now.
+    Same,
+    /// Another, of the same shape.
+    Was(AnyValue),
+    /// It was not there, or had another shape.
+    None,
+}
+
 /// One run before and after edits.
 pub struct Changes<'s> {
     before: &'s AnyTrace,
@@ -85,29 +96,41 @@ impl<'s> Changes<'s> {
         }))
     }
 
-    /// The values of a node of the edited run before and after; `None` where nothing changed. Where the node is new or
-    /// had another shape, there is none before.
-    pub fn values(&self, node: NodeId) -> Option<(Option<AnyValue>, AnyValue)> {
-        let after = self.after.get(node)?;
+    /// Of two traces.
+    pub fn between(before: &'s AnyTrace, after: &'s AnyTrace) -> Self {
+        Self { before, after }
+    }
+
+    /// What a node of the edited run was before.
+    pub fn before(&self, node: NodeId) -> Before {
+        let Some(after) = self.after.get(node) else {
+            return Before::Same;
+        };
         let path = &self.after.program().node(node).path;
         let before = self.before.program().find(path);
         let before = before.and_then(|id| self.before.get(id));
-        let before = before.filter(|b| {
+        let fits = |b: &AnyValue| {
             b.shape().same_dims(after.shape())
                 && b.dtype() == after.dtype()
                 && b.precision() == after.precision()
-        });
-        let same = before.as_ref().is_some_and(|b| same_bits(b, &after));
-        (!same).then_some((before, after))
+        };
+        match before.filter(fits) {
+            None => Before::None,
+            Some(b) if same_bits(&b, &after) => Before::Same,
+            Some(b) => Before::Was(b),
+        }
     }
 
     /// Nodes of the edited run that changed, in order.
     pub fn nodes(&self) -> Vec<Changed> {
         let program = self.after.program();
         let changed = program.nodes().filter_map(|(id, node)| {
-            let (before, after) = self.values(id)?;
             let of = node.shape.len();
-            let (cells, first) = before.map_or((of, 0), |b| differing(&b, &after));
+            let (cells, first) = match self.before(id) {
+                Before::Same => return None,
+                Before::None => (of, 0),
+                Before::Was(before) => differing(&before, &self.after.get(id)?),
+            };
             Some(Changed {
                 node: id,
                 path: Arc::clone(&node.path),
@@ -161,10 +184,14 @@ pub fn step_changed(before: &Session, after: &Session, step: &Step) -> bool {
         let Ok(Some(changes)) = Changes::of(before, after, view.run) else {
             return false;
         };
-        match changes.values(view.node) {
-            None => false,
-            Some((None, _)) => true,
-            Some((Some(b), a)) => view.cells.flats().any(|i| a.bits(i) != b.bits(i)),
+        match changes.before(view.node) {
+            Before::Same => false,
+            Before::None => true,
+            Before::Was(b) => {
+                let after = changes.after.value(view.node);
+                let mut cells = view.cells.flats();
+                cells.any(|i| after.bits(i) != b.bits(i))
+            }
         }
     })
 }

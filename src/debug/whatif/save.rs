@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Changes, WhatIf};
+use super::{Before, Changes, WhatIf};
 use crate::scenario::Scenario;
 use crate::scenario::edit::Edit;
 use crate::scenario::schema::{Vocabulary, WeightValue};
@@ -46,7 +46,7 @@ pub fn saved(whatif: &WhatIf, folder: &Path) -> Result<Scenario, Msg> {
             return false;
         };
         let node = s.runs[run].program.find(&e.path);
-        node.is_some_and(|id| changes.values(id).is_none())
+        node.is_some_and(|id| matches!(changes.before(id), Before::Same))
     };
     if !whatif.edits().is_empty() {
         out.expected.retain(holds);

@@ -146,6 +146,18 @@ fn title(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
         let update = Msg::new("training.opened").arg("update", made + 1);
         let _ = write!(left, " · {}", update.render(look.lang));
     }
+    if d.edit_count() > 0 {
+        let count = d.edit_count();
+        let edits = Msg::new("tui.edits").arg("count", count);
+        let _ = write!(left, " · {}", edits.render(look.lang));
+        if let Some((before, after)) = d.edited_loss() {
+            let number = |x: f64| app.ui.settings.digits.format(x);
+            let loss = Msg::new("tui.edits_loss")
+                .arg("before", number(before))
+                .arg("after", number(after));
+            let _ = write!(left, " · {}", loss.render(look.lang));
+        }
+    }
     if app.ui.play.on {
         let _ = write!(
             left,
@@ -217,6 +229,7 @@ fn sidebar(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Sho
             marks: Marks {
                 bookmark: d.is_marked(*at),
                 breakpoint: d.has_break(*at),
+                changed: d.step_changed(*at),
                 ..Marks::default()
             },
             ..Line::default()

@@ -9,6 +9,7 @@ use super::{Shown, Target};
 use crate::app::app::App;
 use crate::app::config::ScaleMode;
 use crate::app::debugger::{Debugger, Plane, Stats, TableModel};
+use crate::debug::whatif::Before;
 use crate::explain::line::MASKED_BELOW;
 use crate::program::{Leaf, Op};
 use crate::tensor::{Axis, DType};
@@ -29,6 +30,8 @@ const SCANNED: usize = 2048;
 pub(super) struct Source<'a> {
     pub table: &'a TableModel,
     pub value: AnyValue,
+    /// What it was before edits.
+    pub before: Before,
     pub digits: NumberFormat,
     pub dtype: DType,
 }
@@ -40,6 +43,7 @@ impl<'a> Source<'a> {
         Some(Self {
             table,
             value,
+            before: d.before(table.run, table.node),
             digits,
             dtype,
         })
@@ -75,7 +79,16 @@ impl<'a> Source<'a> {
             value: x,
             text,
             kind,
-            changed: false,
+            changed: self.changed(row, col),
+        }
+    }
+
+    fn changed(&self, row: usize, col: usize) -> bool {
+        let flat = self.table.plane.flat(row, col);
+        match &self.before {
+            Before::Same => false,
+            Before::None => true,
+            Before::Was(before) => before.bits(flat) != self.value.bits(flat),
         }
     }
 

@@ -1,0 +1,279 @@
+//! The same edits as commands of the debugger: what they answer, what the screen marks, sessions saved and replayed.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use tui_transformer::app::action::Action;
+use tui_transformer::app::answer::Answer;
+use tui_transformer::app::app::App;
+use tui_transformer::app::command;
+use tui_transformer::app::effect::Effect;
+use tui_transformer::app::input::Input;
+use tui_transformer::app::key::KeySeq;
+use tui_transformer::app::ui::Settings;
+use tui_transformer::scenario::syntax;
+use tui_transformer::session::{Options, open};
+use tui_transformer::text::Lang;
+use tui_transformer::tui::run::{draw, look};
+use tui_transformer::tui::theme::{Depth, Environment};
+
+use crate::{opened, same, scenario};
+
+fn app() -> App {
+    App::new(opened(scenario("water_class")), None, Settings::default())
+}
+
+/// Runs commands; gives the last answer.
+fn run(app: &mut App, lines: &[&str]) -> Option<Answer> {
+    let mut last = None;
+    for line in lines {
+        let action = Action::parse(line).unwrap_or_else(|e| panic!("{line}: {e}"));
+        let told = app.tell(action);
+        for message in &told.messages {
+            let text = message.text.render(Lang::En);
+            assert!(
+                message.level != tui_transformer::app::messages::Level::Error,
+                "{line}: {text}"
+            );
+        }
+        last = told.answers.into_iter().next_back();
+    }
+    last
+}
+
+fn error(app: &mut App, line: &str) -> String {
+    let told = app.tell(Action::parse(line).expect("a command"));
+    assert!(told.answers.is_empty(), "{line}");
+    told.messages[0].text.render(Lang::En)
+}
+
+fn written(effects: Vec<Effect>) -> (String, String) {
+    let Some(Effect::Write {
+        path,
+        bytes,
+        overwrite: false,
+    }) = effects.into_iter().next()
+    else {
+        panic!("nothing is written");
+    };
+    let text = String::from_utf8(bytes.to_vec()).expect("text");
+    (path.display().to_string(), text)
+}
+
+fn shown(app: &App) -> String {
+    let env = Environment {
+        no_color: false,
+        detected: Depth::True,
+    };
+    let area = Rect::new(0, 0, 140, 40);
+    let mut buf = Buffer::empty(area);
+    draw(app, area, &mut buf, &look(&app.ui.settings, env));
+    let row = |y| (0..area.width).map(move |x| (x, y));
+    (0..area.height)
+        .map(|y| row(y).map(|at| buf[at].symbol()).collect::<String>() + "\n")
+        .collect()
+}
+
+fn rows(answer: &Answer) -> Vec<String> {
+    let text = |r: &tui_transformer::app::answer::Row| r.text.render(Lang::En);
+    answer.rows.iter().map(text).collect()
+}
+
+#[test]
+fn an_edit_answers_with_what_changed_and_the_screen_marks_it() {
+    let mut app = app();
+    let plain = shown(&app);
+    assert!(!plain.contains('Δ'));
+    let answer = run(&mut app, &["go Q1[1,0]", "edit Q1[1,0] = 0.75"]).expect("an answer");
+    let said = rows(&answer).join("\n");
+    assert!(said.contains("loss: 1.9465 →"), "{said}");
+    assert!(
+        said.contains("encoder.0.self_attn.q: 1 of 16 cells"),
+        "{said}"
+    );
+    assert!(said.contains("predictions"), "{said}");
+    let here = app.debugger.step().expect("a step").label();
+    assert!(
+        said.contains(&format!("first changed step: {here} ")),
+        "{said}"
+    );
+    // In the title, beside the steps from here on, in the table; and what it was.
+    let screen = shown(&app);
+    assert!(screen.contains("edits: 1 · loss 1.9465 → "), "{screen}");
+    assert!(screen.contains("before the edits: "), "{screen}");
+    let at = app.debugger.position();
+    assert!(app.debugger.step_changed(at) && !app.debugger.step_changed(at - 1));
+    assert!(screen.matches('Δ').count() > 2, "{screen}");
+    // Undone: the screen as it was, but for the message.
+    run(&mut app, &["undo", "step 1"]);
+    let same = |s: &str| s.lines().take(38).map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(same(&shown(&app)), same(&plain));
+    run(&mut app, &["redo"]);
+    assert!(shown(&app).contains("edits: 1"));
+    let list = rows(&run(&mut app, &["edit"]).expect("a list"));
+    assert_eq!(list[0], "encoder.0.self_attn.q[0,0,1,0] = 0.75");
+}
+
+#[test]
+fn a_key_ablates_what_the_cursor_is_on_and_the_place_is_kept() {
+    let mut app = app();
+    run(&mut app, &["go Q2[1,1]"]);
+    let before = (app.debugger.spot(), app.debugger.step().map(|s| s.label()));
+    for key in "a".parse::<KeySeq>().expect("a key").0 {
+        app.input(&Input::Key(key));
+    }
+    assert_eq!(app.debugger.edit_count(), 1);
+    assert_eq!(app.debugger.spot(), before.0);
+    assert_eq!(
+        app.ui.record.last().map(String::as_str),
+        Some("ablate head encoder.0.self_attn.1")
+    );
+    app.ui.overlays.clear();
+    // Settings build the programs anew: the step and the cell stay.
+    run(&mut app, &["edit placement = pre", "edit scale = none"]);
+    assert_eq!(app.debugger.spot(), before.0);
+    assert_eq!(app.debugger.step().map(|s| s.label()), before.1);
+    // Fewer steps: the same number, or the nearest before it.
+    run(&mut app, &["step 95", "edit norm.kind = none"]);
+    let label = app.debugger.step().expect("a step").label();
+    assert_eq!(label, "95");
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_column() {
+    let mut app = app();
+    for (line, said) in [
+        (
+            "edit Q9[0,0] = 1",
+            "column 6: there is no tensor `Q9` · did you mean",
+        ),
+        ("edit Q1[0,0] = x", "column 16: `x` is not a number"),
+        (
+            "ablate heads 1",
+            "column 8: a head, a layer or a position can be ablated",
+        ),
+        ("edit norm.eps = -1", "not edited: model.norm.eps: "),
+        (
+            "ablate head encoder.0.5",
+            "not edited: encoder.0.self_attn has heads 0 to 1",
+        ),
+    ] {
+        let text = error(&mut app, line);
+        assert!(text.starts_with(said), "{line}: {text}");
+    }
+    assert_eq!(app.debugger.edit_count(), 0);
+    assert!(app.ui.record.is_empty(), "{:?}", app.ui.record);
+    let told = app.tell(Action::Undo);
+    assert_eq!(told.messages[0].text.key, "edit.nothing_to_undo");
+}
+
+#[test]
+fn saving_writes_a_scenario_that_opens_to_the_same_bits() {
+    let mut app = app();
+    run(
+        &mut app,
+        &[
+            "step 23",
+            "ablate layer decoder.0",
+            "edit token source 2 = 课",
+            "edit E[0,0] += 1",
+        ],
+    );
+    let told = app.tell(Action::parse("save notes/what if.ron").expect("a command"));
+    let (path, text) = written(told.effects);
+    assert_eq!(path, "notes/what if.ron");
+    let back = syntax::read(&path, &text).expect("a scenario");
+    let back = open(back, None, Options::default()).expect("opens");
+    same(&app.debugger.session, &back);
+    let told = app.tell(Action::parse("save").expect("a command"));
+    assert_eq!(written(told.effects).0, "water_class-edited.ron");
+}
+
+#[test]
+fn a_session_is_saved_as_commands_and_replayed() {
+    let mut one = app();
+    run(
+        &mut one,
+        &[
+            "next",
+            "next",
+            "step 23",
+            "follow",
+            "set digits 6",
+            "edit Q1[0,1] = 0.5",
+            "run inference",
+            "last",
+            "ablate head encoder.1.0",
+            "undo",
+            "go output.weight",
+            "down",
+            "right",
+        ],
+    );
+    error(&mut one, "edit Q9[0] = 1");
+    let told = one.tell(Action::parse("save-session a.commands").expect("a command"));
+    let (path, text) = written(told.effects);
+    assert_eq!(path, "a.commands");
+    assert!(!text.contains("follow") && !text.contains("Q9"), "{text}");
+    let mut two = app();
+    for action in command::script(&text).expect("commands") {
+        let told = two.tell(action);
+        assert!(
+            told.messages.iter().all(|m| !m.text.key.contains("error")),
+            "{text}"
+        );
+    }
+    same(&one.debugger.session, &two.debugger.session);
+    assert_eq!(one.debugger.spot(), two.debugger.spot(), "{text}");
+    assert_eq!(one.debugger.edit_count(), two.debugger.edit_count());
+    assert_eq!(one.ui.settings.digits, two.ui.settings.digits);
+    // And what is saved of the replay is the same session again.
+    let told = two.tell(Action::parse("save-session a.commands").expect("a command"));
+    let again = written(told.effects).1;
+    let mut three = app();
+    for action in command::script(&again).expect("commands") {
+        three.tell(action);
+    }
+    same(&one.debugger.session, &three.debugger.session);
+    assert_eq!(one.debugger.spot(), three.debugger.spot());
+}
+
+#[test]
+fn it_works_from_the_command_line() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = env!("CARGO_BIN_EXE_tui-transformer");
+    let play = |args: &[&str]| {
+        let out = std::process::Command::new(program)
+            .args(["--lang", "en", "play"])
+            .args(args)
+            .current_dir(folder.path())
+            .output()
+            .expect("runs");
+        (
+            out.status.code(),
+            String::from_utf8(out.stdout).expect("text"),
+        )
+    };
+    let (code, out) = play(&[
+        "water_class",
+        "-e",
+        "edit embed.weight[0,0] = 2",
+        "-e",
+        "save a.ron",
+        "-e",
+        "save-session a.commands",
+    ]);
+    assert_eq!(code, Some(0), "{out}");
+    assert!(out.contains("loss: 1.9465 →"), "{out}");
+    // Never over what is there.
+    let (code, out) = play(&["water_class", "-e", "save a.ron"]);
+    assert_eq!(code, Some(1), "{out}");
+    let (code, out) = play(&["water_class", "a.commands", "-e", "edit"]);
+    assert_eq!(code, Some(0), "{out}");
+    assert!(out.contains("embed.weight[0,0] = 2"), "{out}");
+    let saved = tui_transformer::scenario::load(&folder.path().join("a.ron")).expect("a scenario");
+    let saved = open(saved.scenario, None, Options::default()).expect("opens");
+    let mut w = tui_transformer::debug::whatif::WhatIf::new(opened(scenario("water_class")));
+    crate::go(&mut w, "training", "embed.weight[0,0] = 2");
+    same(w.session(), &saved);
+    assert!(folder.path().join("a.commands").exists());
+}
