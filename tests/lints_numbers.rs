@@ -99,8 +99,9 @@ fn nan_and_infinities_that_arithmetic_makes() {
         at("nan_produced", "loss.per_position", &[0, 7]),
     ];
     assert_eq!(grave(&found), expected);
-    // It is a part of what one step shows.
-    assert_eq!(symbols(&s, f.clone(), 0).1, ["per_position"]);
+    // It is part of a line of that step.
+    let (_, symbols) = symbols(&s, f.clone(), 0);
+    assert!(symbols.contains(&"per_position".to_owned()), "{symbols:?}");
 }
 
 #[test]
@@ -181,7 +182,10 @@ fn norms() {
             );
             for f in wrong {
                 assert_eq!(f.lint, Lint::VarianceUnbiased);
-                assert!(f.path.ends_with(".var") && f.cell == [0, 0, 0], "{f:?}");
+                assert!(
+                    f.path.rsplit('.').next() == Some("var") && f.cell == [0, 0, 0],
+                    "{f:?}"
+                );
             }
         }
     }

@@ -95,7 +95,7 @@ fn attention<T: Real>(look: &Look<'_, T>, weights: NodeId, x: NodeId) -> Option<
         scaled: None,
         softmax: false,
     };
-    let product = back.to_product(program, x)?;
+    let product = back.product(program, x)?;
     let [a, b] = program.node(product).inputs[..] else {
         return None;
     };
@@ -139,7 +139,7 @@ struct Back {
 
 impl Back {
     /// The product of queries and keys behind `id`.
-    fn to_product(&mut self, program: &Program, mut id: NodeId) -> Option<NodeId> {
+    fn product(&mut self, program: &Program, mut id: NodeId) -> Option<NodeId> {
         loop {
             let node = program.node(id);
             let next = node.inputs.first().copied();

@@ -94,8 +94,8 @@ fn holds_fill<T: Real>(look: &Look<'_, T>, id: NodeId, filled: &[bool]) -> bool 
     let reads = node.inputs.iter().any(|i| filled[i.index()]);
     match &node.op {
         Op::MaskFill { fill } => reads || fill.abs() > F16_MAX,
-        Op::Unary(Unary::Exp | Unary::Sigmoid | Unary::Tanh) => false,
-        Op::Binary(Binary::Div | Binary::DivOrZero) | Op::MatMul { .. } => false,
+        Op::Unary(Unary::Exp | Unary::Sigmoid | Unary::Tanh)
+        | Op::Binary(Binary::Div | Binary::DivOrZero) => false,
         Op::Unary(_)
         | Op::Binary(_)
         | Op::Affine(_)
