@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use super::args::Global;
 use super::{Failure, check_decoding, check_gradients, check_lints, common, value};
-use crate::debug::cache::Failed;
 use crate::debug::lints::{self, Decoding, Finding};
 use crate::session::{Session, view};
 use crate::text::{Lang, Msg, escape};
@@ -75,10 +74,7 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
         runs.push(replay(&session.runs[i].name, trace));
     }
     let expected = expected(&session)?;
-    let decoding = Decoding::of(&session, wanted).map_err(|e| match e {
-        Failed::Build(msg) => Failure::User(msg),
-        Failed::Run(e) => common::cannot_run(&e),
-    })?;
+    let decoding = Decoding::of(&session, wanted).map_err(|e| Failure::User(e.message()))?;
     let lints = lints::check_with(&session, wanted, &decoding);
     let lints = lints.map_err(|e| common::cannot_run(&e))?;
     let decoding = check_decoding::Report::of(&session, decoding, wanted);

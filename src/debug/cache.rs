@@ -53,6 +53,16 @@ pub enum Failed {
     Run(RunError),
 }
 
+impl Failed {
+    /// What to tell of it.
+    pub fn message(&self) -> Msg {
+        match self {
+            Failed::Build(msg) => msg.clone(),
+            Failed::Run(e) => Msg::new("cli.cannot_run").arg("why", e),
+        }
+    }
+}
+
 /// Runs `calls` with the model of run `run` both ways and compares. `tamper` sees the nodes of the cached run and may replace them: that is how
 /// the check itself is checked; `()` leaves all as it is.
 ///

@@ -4,6 +4,7 @@ mod compare;
 mod breaks;
 mod edited;
 mod edits;
+mod checks;
 mod facts;
 mod follow;
 mod inquire;
@@ -111,6 +112,8 @@ pub struct Debugger {
     /// Breakpoints and watches.
     pub breaks: Breaks,
     timeline: RefCell<Option<(Arc<Steps>, Arc<Timeline>)>>,
+    /// What the lints found, once they were asked for.
+    checked: Option<checks::Checked>,
     stats: RefCell<HashMap<(usize, NodeId, bool), Stats>>,
     norms: RefCell<HashMap<(usize, NodeId, bool), f64>>,
     rounded: RefCell<HashMap<(usize, u8), Arc<AnyTrace>>>,
@@ -150,6 +153,7 @@ impl Debugger {
             compared: None,
             breaks: Breaks::default(),
             timeline: RefCell::default(),
+            checked: None,
             stats: RefCell::default(),
             norms: RefCell::default(),
             rounded: RefCell::default(),

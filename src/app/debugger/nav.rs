@@ -407,6 +407,7 @@ impl Debugger {
             || Arc::clone(&self.session.steps),
             |r| self.session.steps_of(r),
         );
+        self.list_findings();
         self.folded.clear();
         self.arrive_at(0);
     }

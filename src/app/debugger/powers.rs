@@ -55,6 +55,10 @@ impl Debugger {
             Action::WhereTo(Text(text)) => self.tree_of(text, Way::Down, ui),
             Action::FirstNan(Text(text)) => self.first_bad(text, Bad::Nan, ui),
             Action::FirstInf(Text(text)) => self.first_bad(text, Bad::Inf, ui),
+            Action::Checks => self.checks(ui),
+            Action::NextFailed | Action::PrevFailed => {
+                self.to_failed(*action == Action::NextFailed, ui);
+            }
             Action::Bookmarks => ui.answer(self.bookmark_list(ui.settings.lang)),
             _ => ui.say(Level::Info, Msg::new("tui.said.not_here")),
         }

@@ -23,7 +23,7 @@ use std::collections::HashMap;
 
 use crate::program::{Leaf, Node, NodeId, Op, Program};
 use crate::scenario::lint::{Lint, Severity};
-use crate::session::{RunKind, Session};
+use crate::session::{RunKind, Session, Steps};
 use crate::tensor::{Real, Tensor};
 use crate::text::{Msg, NumberFormat};
 use crate::trace::derive::Cell;
@@ -81,12 +81,25 @@ impl Finding {
         Some((run, Cell { node, flat }))
     }
 
+    /// Its cell in its own run and in those where the same was found.
+    pub fn places(&self, session: &Session) -> Vec<(usize, Cell)> {
+        let Some((run, cell)) = self.place(session) else {
+            return Vec::new();
+        };
+        let other = |run: &usize| {
+            let node = session.runs.get(*run)?.program.find(&self.path)?;
+            Some((*run, Cell { node, ..cell }))
+        };
+        let also = self.also.iter().filter_map(other);
+        std::iter::once((run, cell)).chain(also).collect()
+    }
+
     /// Number of the step that shows it, in the steps of its run: the one that shows its cell, else the nearest
     /// that shows a cell computed from it.
     pub fn step(&self, session: &Session) -> Option<Vec<u32>> {
         let (run, cell) = self.place(session)?;
         let steps = session.steps_of(run);
-        let at = steps_of(session, run, cell)?;
+        let at = step_of(session, &steps, run, cell)?;
         Some(steps.list()[at].number.clone())
     }
 }
@@ -94,18 +107,16 @@ impl Finding {
 /// Nodes that are looked through for a step that shows a node which itself is in none.
 const MOST_READERS: usize = 64;
 
-/// Position, in the steps of `run`, of the first step that shows `cell`, else of one that shows what reads it.
-pub fn steps_of(session: &Session, run: usize, cell: Cell) -> Option<usize> {
-    let steps = session.steps_of(run);
+/// Position in `steps` of the first step that shows `cell` of `run`, else of one that shows what reads it.
+pub fn step_of(session: &Session, steps: &Steps, run: usize, cell: Cell) -> Option<usize> {
     let program = &session.runs[run].program;
-    let shows = |node: NodeId| steps.first_showing(run, node);
     if let Some(place) = steps.locate(run, cell, 0) {
         return Some(place.step);
     }
     let mut queue = vec![cell.node];
     let mut at = 0;
     while at < queue.len().min(MOST_READERS) {
-        if let Some(step) = shows(queue[at]) {
+        if let Some(step) = steps.first_showing(run, queue[at]) {
             return Some(step);
         }
         for user in program.users(queue[at]) {

@@ -22,6 +22,7 @@ use crate::app::app::App;
 use crate::app::args::View;
 use crate::app::debugger::{Debugger, Page, TreeRow, Words};
 use crate::app::ui::Focus;
+use crate::scenario::lint::Severity;
 use crate::text::{Msg, tr};
 use crate::walkthrough::{phase_name, short_title};
 
@@ -230,6 +231,7 @@ fn sidebar(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Sho
                 bookmark: d.is_marked(*at),
                 breakpoint: d.has_break(*at),
                 changed: d.step_changed(*at),
+                failed: d.failed(*at) > Some(Severity::Info),
                 ..Marks::default()
             },
             ..Line::default()
