@@ -13,7 +13,7 @@ use crate::text::Msg;
 /// Whether an action is kept as it is: it changes or asks for something, and is no way of going somewhere.
 fn is_kept(action: &Action) -> bool {
     match action {
-        Action::Run(_) | Action::Bookmark | Action::Why | Action::WhereTo => true,
+        Action::Run(_) | Action::Bookmark | Action::Why(_) | Action::WhereTo(_) => true,
         // What is written outside is no part of a session, and would be there already.
         Action::SaveAs(_)
         | Action::SaveSession(_)

@@ -40,7 +40,7 @@ impl Debugger {
         };
         if name.is_empty() {
             match &self.compared {
-                Some(c) => ui.answer(self.told(&c.report, ui.settings.lang)),
+                Some(c) => ui.answer(self.compared_answer(&c.report, ui.settings.lang)),
                 None => ui.say(Level::Info, Msg::new("compare.none_yet")),
             }
             return;
@@ -79,7 +79,7 @@ impl Debugger {
         };
         match compare(&self.session, run, &reference, &options) {
             Ok(report) => {
-                ui.answer(self.told(&report, ui.settings.lang));
+                ui.answer(self.compared_answer(&report, ui.settings.lang));
                 self.compared = Some(Arc::new(Compared { report, reference }));
             }
             Err(Failed::Nothing(msg)) => ui.say(Level::Error, msg),
@@ -99,7 +99,7 @@ impl Debugger {
         Some((checked, &report.reference, theirs))
     }
 
-    fn told(&self, report: &Report, lang: Lang) -> Answer {
+    fn compared_answer(&self, report: &Report, lang: Lang) -> Answer {
         let mut answer = Answer::new(
             Msg::new("compare.answer")
                 .arg("run", escape(&self.session.runs[report.run].name))

@@ -199,6 +199,7 @@ impl Debugger {
             self.folded.clear();
         }
         let place = place.unwrap_or_else(|| Spot {
+            update: self.update_opened(),
             run: self.run,
             at: 0,
             inner: Vec::new(),
@@ -232,6 +233,7 @@ impl Debugger {
             aside = Some(now.find(path)?.0);
         }
         Some(Spot {
+            update: spot.update,
             run,
             at,
             inner: spot.inner.clone(),

@@ -1,10 +1,10 @@
 //! The part of the application that steps through a session: where one is, where one came from, what is looked at.
 
-mod compare;
 mod breaks;
+mod checks;
+mod compare;
 mod edited;
 mod edits;
-mod checks;
 mod facts;
 mod follow;
 mod inquire;
@@ -175,6 +175,11 @@ impl Debugger {
         self.totals.get_mut().clear();
         self.befores.get_mut().clear();
         self.changed_steps.get_mut().clear();
+        self.words.get_mut().clear();
+        *self.timeline.get_mut() = None;
+        self.checked = None;
+        self.compared = None;
+        self.side = None;
     }
 
     /// The step looked at; `None` where there are no steps at all.
@@ -251,12 +256,7 @@ impl Debugger {
     fn look_into(&mut self, update: Option<u64>, session: Arc<Session>) {
         self.session = session;
         self.update = update;
-        self.side = None;
-        self.stats.borrow_mut().clear();
-        self.norms.borrow_mut().clear();
-        self.rounded.borrow_mut().clear();
-        self.words.borrow_mut().clear();
-        self.totals.borrow_mut().clear();
+        self.forget();
         let run = self.run;
         self.choose_run(run);
     }
