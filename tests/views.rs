@@ -32,7 +32,8 @@ const COLOURS: Environment = Environment {
 const SIZES: [(u16, u16); 3] = [(80, 24), (120, 36), (200, 60)];
 
 fn app(name: &str, lang: Lang, glyphs: GlyphSet) -> App {
-    let loaded = scenario::load(Path::new(name)).unwrap();
+    let name = Path::new(name);
+    let loaded = scenario::load(name).unwrap();
     let session = session::open(loaded.scenario, None, session::Options::default()).unwrap();
     let settings = Settings {
         lang,
@@ -388,6 +389,117 @@ fn side_by_side_fits_everywhere() {
         for width in (0..=200).step_by(9) {
             for height in (0..=60).step_by(4) {
                 frame(&mut app, (width, height));
+            }
+        }
+    }
+}
+
+#[test]
+fn teacher_forcing_as_a_table() {
+    let mut app = app("water_class", Lang::En, GlyphSet::Unicode);
+    command(&mut app, "go Logits[2,0]");
+    command(&mut app, "view teacher");
+    let shown = text(&mut app, SIZES[0]);
+    assert!(shown.contains("Labels are not shifted"), "{shown}");
+    let row = shown.lines().find(|l| l.contains("I love easy  ")).unwrap();
+    // The probability is that of the hand calculation.
+    for word in ["2", "easy", "水 0.3845"] {
+        assert!(row.contains(word), "{word}: {row}");
+    }
+    let Some(which) = app.debugger.words_of(View::Teacher) else {
+        panic!("a table");
+    };
+    assert_eq!(app.debugger.words_row(which), Some(2));
+    let mut app = self::app("encoder_decoder", Lang::En, GlyphSet::Unicode);
+    command(&mut app, "view teacher");
+    let shown = text(&mut app, SIZES[2]);
+    assert!(shown.contains("as it should be"), "{shown}");
+    assert_eq!(shown.matches("does not count").count(), 4, "{shown}");
+}
+
+#[test]
+fn the_cache_grows_by_one_row_a_call() {
+    let mut app = app("encoder_decoder", Lang::En, GlyphSet::Unicode);
+    command(&mut app, "run greedy");
+    command(&mut app, "go gen.3.decoder.1.self_attn.q");
+    command(&mut app, "view cache");
+    let which = app.debugger.words_of(View::Cache).unwrap();
+    assert_eq!(app.debugger.words_row(which), Some(3));
+    let made = app.debugger.words(which, Lang::En).unwrap();
+    for (call, row) in made.table.rows.iter().enumerate() {
+        assert!(row[1].ends_with(&format!("({call})")), "{row:?}");
+        assert!(row[2].ends_with("(1)"), "{row:?}");
+        // Two layers, keys and values of width 16, in f64: of the cross-attention for five source tokens, of the
+        // self-attention for each token so far.
+        let bytes = 2 * 2 * 16 * 8 * (5 + call + 1);
+        assert_eq!(row[3], bytes.to_string());
+        assert_eq!(row[7], "the same");
+    }
+    assert_eq!(made.table.rows.len(), 5);
+    let [(_, with), (_, without)] = &made.lines[..] else {
+        panic!("two lines");
+    };
+    assert_eq!(with[0], without[0], "nothing is saved at first");
+    assert!(with.windows(2).all(|w| w[1] > w[0]) && with[4] < without[4]);
+    let shown = text(&mut app, SIZES[1]);
+    assert!(shown.contains("• FLOPs with cache"), "{shown}");
+}
+
+#[test]
+fn ties_and_what_comes_after_the_end_are_told() {
+    // All logits are 0: every word is as probable as the first, which is the end token.
+    let source = include_str!("../scenarios/train_copy.ron")
+        .replace("with: Xavier", "with: Constant(0.0)")
+        .replace("with: Normal(std: 0.5)", "with: Constant(0.0)");
+    let file = tempfile::NamedTempFile::with_suffix(".ron").unwrap();
+    std::fs::write(file.path(), source).unwrap();
+    let mut app = app(file.path().to_str().unwrap(), Lang::En, GlyphSet::Unicode);
+    command(&mut app, "run copy");
+    let facts = |app: &mut App, place: &str| {
+        command(app, &format!("go {place}"));
+        let facts = app
+            .debugger
+            .facts(tui_transformer::text::NumberFormat::default());
+        facts
+            .lines
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join("\n")
+    };
+    let tie = facts(&mut app, "gen.0.next.id");
+    assert!(tie.contains("a tie: 7 share"), "{tie}");
+    assert!(tie.contains("call 1 chose the end token"), "{tie}");
+    assert!(!facts(&mut app, "gen.0.output.logits").contains("end token"));
+    assert!(facts(&mut app, "gen.2.output.logits").contains("call 1 chose the end token"));
+}
+
+#[test]
+fn word_table_screens() {
+    for (lang, glyphs) in [(Lang::En, GlyphSet::Unicode), (Lang::Zh, GlyphSet::CjkSafe)] {
+        for (view, step) in [("stages", 1), ("teacher", 70), ("cache", 94)] {
+            let mut app = app("water_class", lang, glyphs);
+            command(&mut app, &format!("step {step}"));
+            command(&mut app, &format!("view {view}"));
+            for size in SIZES {
+                let name = format!("{view}_{lang:?}_{}x{}", size.0, size.1).to_lowercase();
+                insta::assert_snapshot!(name, snapshot::with_styles(&frame(&mut app, size)));
+            }
+        }
+    }
+}
+
+#[test]
+fn word_tables_fit_everywhere() {
+    for name in ["water_class", "encoder_decoder", "bert_block"] {
+        let mut app = app(name, Lang::Zh, GlyphSet::Ascii);
+        for view in ["stages", "teacher", "cache"] {
+            command(&mut app, &format!("view {view}"));
+            for width in (0..=200).step_by(7) {
+                for height in (0..=60).step_by(3) {
+                    frame(&mut app, (width, height));
+                    press(&mut app, "down");
+                }
             }
         }
     }

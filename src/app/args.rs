@@ -183,6 +183,10 @@ pub enum View {
     Debug,
     /// Training beside inference, stage by stage.
     Stages,
+    /// What each position sees and must predict in training.
+    Teacher,
+    /// What each decoding call finds in the KV cache and adds to it.
+    Cache,
     /// Two runs side by side.
     Side,
     /// Training: losses, gradients, attention and embeddings across updates.
@@ -191,7 +195,7 @@ pub enum View {
 
 impl View {
     /// All views, in the order of their keys.
-    pub const ALL: [View; 13] = [
+    pub const ALL: [View; 15] = [
         View::Step,
         View::Heads,
         View::Layers,
@@ -203,6 +207,8 @@ impl View {
         View::Compare,
         View::Debug,
         View::Stages,
+        View::Teacher,
+        View::Cache,
         View::Side,
         View::Training,
     ];
@@ -221,6 +227,8 @@ impl View {
             View::Compare => "compare",
             View::Debug => "debug",
             View::Stages => "stages",
+            View::Teacher => "teacher",
+            View::Cache => "cache",
             View::Side => "side",
             View::Training => "training",
         }
@@ -240,6 +248,8 @@ impl View {
             View::Compare => "tui.view.compare",
             View::Debug => "tui.view.debug",
             View::Stages => "tui.view.stages",
+            View::Teacher => "tui.view.teacher",
+            View::Cache => "tui.view.cache",
             View::Side => "tui.view.side",
             View::Training => "tui.view.training",
         }
@@ -260,7 +270,7 @@ impl View {
 }
 
 impl Arg for View {
-    const USAGE: &'static str = "step | heads | layers | probs | costs | positions | token | log | compare | debug | stages | side | training";
+    const USAGE: &'static str = "step | heads | layers | probs | costs | positions | token | log | compare | debug | stages | teacher | cache | side | training";
     fn parse(text: &str) -> Result<Self, Msg> {
         Self::ALL
             .into_iter()

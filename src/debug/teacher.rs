@@ -34,6 +34,11 @@ pub enum Shift {
 
 /// The positions of training run `run`; empty where there is no decoder or no label.
 pub fn positions(session: &Session, run: usize) -> Vec<Position> {
+    first_positions(session, run, usize::MAX)
+}
+
+/// As [`positions`], the first `most` of them: what each sees is as long as the sentence up to it.
+pub fn first_positions(session: &Session, run: usize, most: usize) -> Vec<Position> {
     let inputs = &session.runs[run].inputs;
     let (Some(target), Some(labels)) = (&inputs.target, &inputs.labels) else {
         return Vec::new();
@@ -45,7 +50,7 @@ pub fn positions(session: &Session, run: usize) -> Vec<Position> {
         Some(Shift::Twice) => 2,
         Some(Shift::Next | Shift::Other) | None => 1,
     };
-    (0..target.ids.len())
+    (0..target.ids.len().min(most))
         .map(|i| {
             let (batch, position) = (i / tokens, i % tokens);
             let row = &target.ids[batch * tokens..(batch + 1) * tokens];

@@ -273,6 +273,15 @@ impl Debugger {
                     .arg("rest", show(rest)),
             );
         }
+        if let Some(call) = self.ended() {
+            lines.push(Msg::new("tui.fact.ended").arg("call", call + 1));
+        }
+        if let Some(count) = self.tie() {
+            lines.push(Msg::new("tui.fact.tie").arg("count", count));
+        }
+        if let Some(count) = self.tie() {
+            lines.push(Msg::new("tui.fact.tie").arg("count", count));
+        }
         Facts { lines }
     }
 

@@ -38,7 +38,7 @@ use crate::walkthrough::{Step, View};
 pub use facts::{Facts, Stats, Totals};
 pub use model::{Plane, StageModel, TableModel, TreeRow};
 pub use side::{Half, Seen, Side};
-pub use tables::{Made, Words};
+pub use tables::{Made, Worded, Words};
 pub use training::{Picture, Scatter, Training};
 pub use update::{MOST_TERMS, Page};
 

@@ -20,9 +20,9 @@ impl Debugger {
         }
         match ui.view {
             View::Step if ui.focus != Focus::Steps => {
-                self.step_words().is_some() && self.scroll_words(action, page)
+                self.words_of(View::Step).is_some() && self.scroll_words(action, page)
             }
-            View::Stages => self.scroll_words(action, page),
+            View::Stages | View::Teacher | View::Cache => self.scroll_words(action, page),
             View::Training => self.in_training(action, ui),
             View::Side => {
                 let page = (page.rows.max(1) as i64, page.cols.max(1) as i64);

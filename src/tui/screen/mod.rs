@@ -20,7 +20,7 @@ use super::widgets::tree::{Branch, Line, Marks, Tree};
 use crate::app::action::Action;
 use crate::app::app::App;
 use crate::app::args::View;
-use crate::app::debugger::{Debugger, Page, TreeRow, Words};
+use crate::app::debugger::{Debugger, Page, TreeRow};
 use crate::app::ui::Focus;
 use crate::scenario::lint::Severity;
 use crate::text::{Msg, tr};
@@ -100,18 +100,22 @@ pub fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look) -> Shown {
     };
     let d = &app.debugger;
     let heading = match app.ui.view {
-        View::Stages | View::Side | View::Training => tr(look.lang, app.ui.view.key()).to_owned(),
+        View::Stages | View::Teacher | View::Cache | View::Side | View::Training => {
+            tr(look.lang, app.ui.view.key()).to_owned()
+        }
         _ => heading(d, look),
     };
     let inside = frame(buf, main, &heading, app.ui.focus != Focus::Steps, look);
     match app.ui.view {
-        View::Step => match d.step_words() {
+        View::Step => match d.words_of(View::Step) {
             Some(words) => stages::step(app, words, inside, buf, look, &mut shown),
             None => step::draw(app, inside, buf, look, &mut shown),
         },
         View::Side => side::draw(app, inside, buf, look, &mut shown),
         View::Training => training::draw(app, inside, buf, look),
-        View::Stages => stages::view(app, Words::Stages, inside, buf, look, &mut shown),
+        view @ (View::Stages | View::Teacher | View::Cache) => {
+            stages::view(app, view, inside, buf, look, &mut shown);
+        }
         View::Heads => stage::heads(app, inside, buf, look),
         View::Layers => charts::layers(app, inside, buf, look),
         View::Probs => lists::probs(app, inside, buf, look),

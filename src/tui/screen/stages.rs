@@ -5,14 +5,18 @@ use ratatui::layout::Rect;
 
 use super::Shown;
 use crate::app::app::App;
+use crate::app::args::View;
 use crate::app::debugger::Words;
 use crate::session::Table;
-use crate::text::{Align, Msg};
+use crate::text::Msg;
 use crate::tui::draw::{Look, put};
+use crate::tui::widgets::chart::{Chart, Series};
 use crate::tui::widgets::paragraph::{Span, Wrapped};
 
 /// Cells between columns.
 const GAP: u16 = 2;
+/// Least lines of a chart below a table.
+const CHART: u16 = 8;
 /// Narrowest that a column is made.
 const NARROWEST: u16 = 6;
 
@@ -33,7 +37,7 @@ pub(super) fn step(
         height: area.height - below,
         ..area
     };
-    view(app, words, above, buf, look, shown);
+    words_in(app, words, above, buf, look, shown);
     let bottom = Rect {
         y: above.bottom(),
         height: below,
@@ -42,22 +46,87 @@ pub(super) fn step(
     text.render(bottom, buf, 0, None, look);
 }
 
-/// A table by itself.
+/// A view that is a table.
 pub(super) fn view(
     app: &App,
-    words: Words,
+    view: View,
     area: Rect,
     buf: &mut Buffer,
     look: &Look,
     shown: &mut Shown,
 ) {
-    match app.debugger.words(words, look.lang) {
-        Ok(table) => {
-            shown.page.rows = usize::from(area.height.saturating_sub(1));
-            shown.page.last_line = draw(&table, app.debugger.scroll, area, buf, look);
-        }
-        Err(why) => nothing(&why, area, buf, look),
+    match app.debugger.words_of(view) {
+        Some(words) => words_in(app, words, area, buf, look, shown),
+        None => nothing(&Msg::new("tables.no_run"), area, buf, look),
     }
+}
+
+/// A table under what is said above it, and its lines of numbers where there is room for them.
+fn words_in(app: &App, words: Words, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) {
+    let d = &app.debugger;
+    let made = match d.words(words, look.lang) {
+        Ok(made) => made,
+        Err(why) => return nothing(&why, area, buf, look),
+    };
+    let head = Wrapped::new(
+        &[Span::new(made.head.clone(), look.theme.accent)],
+        area.width,
+        look,
+    );
+    let above = if made.head.is_empty() {
+        0
+    } else {
+        (head.height() as u16).min(area.height / 3)
+    };
+    head.render(
+        Rect {
+            height: above,
+            ..area
+        },
+        buf,
+        0,
+        None,
+        look,
+    );
+    let room = area.height - above;
+    let wanted = made.table.rows.len() as u16 + 3;
+    let chart = if made.lines.is_empty() || room < wanted.saturating_add(CHART) {
+        0
+    } else {
+        (room - wanted).min(2 * CHART)
+    };
+    let body = Rect {
+        y: area.y + above,
+        height: room - chart,
+        ..area
+    };
+    shown.page.rows = usize::from(body.height.saturating_sub(1));
+    let here = d.words_row(words);
+    shown.page.last_line = draw(&made.table, here, d.scroll, body, buf, look);
+    let series: Vec<Series> = made
+        .lines
+        .iter()
+        .map(|(name, values)| Series {
+            name: name.clone(),
+            values: values.clone(),
+        })
+        .collect();
+    let end = made.table.rows.len().to_string();
+    Chart {
+        series: &series,
+        digits: app.ui.settings.digits,
+        ends: ("1", &end),
+        cursor: here,
+    }
+    .render(
+        Rect {
+            y: body.bottom(),
+            height: chart,
+            ..area
+        },
+        buf,
+        look,
+    );
 }
 
 /// Why there is nothing to see.
@@ -66,9 +135,11 @@ pub(super) fn nothing(why: &Msg, area: Rect, buf: &mut Buffer, look: &Look) {
     Wrapped::new(&[text], area.width, look).render(area, buf, 0, None, look);
 }
 
-/// Draws a table from line `scroll` of its body on; returns the last line that one can scroll to.
-pub(super) fn draw(
+/// Draws a table from line `scroll` of its body on, row `here` pointed out; returns the last line that one can scroll
+/// to.
+fn draw(
     table: &Table,
+    here: Option<usize>,
     scroll: usize,
     area: Rect,
     buf: &mut Buffer,
@@ -80,15 +151,21 @@ pub(super) fn draw(
     }
     let widths = widths(table, area.width, look);
     let theme = &look.theme;
+    let names = table.columns.iter().zip(&widths);
+    let names: Vec<Cell> = names.map(|(n, width)| Cell::new(n, *width, look)).collect();
+    let head = names.iter().map(|n| n.lines.len()).max().unwrap_or(1);
+    let head = (head as u16).min(3).min(area.height);
     let mut x = area.x;
-    for (name, width) in table.columns.iter().zip(&widths) {
-        let name = look.fit(name, *width, Align::Left);
-        put(buf, area, (x, area.y), &name, *width, theme.title, look);
+    for (name, width) in names.iter().zip(&widths) {
+        for (y, range) in (area.y..area.y + head).zip(&name.lines) {
+            let text = &name.text[range.clone()];
+            put(buf, area, (x, y), text, *width, theme.title, look);
+        }
         x = x.saturating_add(width + GAP);
     }
     let body = Rect {
-        y: area.y + 1,
-        height: area.height - 1,
+        y: area.y + head,
+        height: area.height - head,
         ..area
     };
     let cells: Vec<Vec<Cell>> = table
@@ -110,10 +187,14 @@ pub(super) fn draw(
     let last = (lines + apart * heights.len()).saturating_sub(usize::from(body.height));
     let first = scroll.min(last);
     let mut line = 0;
-    for (row, height) in cells.iter().zip(&heights) {
+    for (r, (row, height)) in cells.iter().zip(&heights).enumerate() {
         let mut x = area.x;
         for (i, (cell, width)) in row.iter().zip(&widths).enumerate() {
-            let style = if i == 0 { theme.label } else { theme.text };
+            let style = match i {
+                _ if here == Some(r) => theme.accent,
+                0 => theme.label,
+                _ => theme.text,
+            };
             for (at, range) in cell.lines.iter().enumerate() {
                 let seen = (line + at).checked_sub(first);
                 let Some(y) = seen.filter(|y| *y < usize::from(body.height)) else {
@@ -167,7 +248,9 @@ fn widths(table: &Table, room: u16, look: &Look) -> Vec<u16> {
         let cells = table.rows.iter().filter_map(|r| r.get(c));
         let lines = cells.flat_map(|t| t.split('\n'));
         let widest = lines.map(|t| look.width(t)).max().unwrap_or(0);
-        widest.max(look.width(&table.columns[c])).max(1)
+        // Headings wrap: their longest word counts.
+        let words = table.columns[c].split(' ').map(|w| look.width(w));
+        widest.max(words.max().unwrap_or(0)).max(1)
     };
     let wishes: Vec<u16> = (0..n).map(wish).collect();
     // One cell stays free for the marks at the right edge.
