@@ -241,6 +241,7 @@ actions! {
         Print(Text) "print";
         Grammar "grammar";
         Edit(Text) "edit";
+        EditCell "edit-cell";
         Ablate(Text) "ablate";
         Undo "undo";
         Redo "redo";

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::action::{Action, Group};
 use super::app::App;
+use super::args::Text;
 use super::debugger::Debugger;
 use super::effect::Effect;
 use super::messages::Level;
@@ -15,7 +16,8 @@ fn is_kept(action: &Action) -> bool {
     match action {
         Action::Run(_) | Action::Bookmark | Action::Why(_) | Action::WhereTo(_) => true,
         // What is written outside is no part of a session, and would be there already.
-        Action::SaveAs(_)
+        Action::EditCell
+        | Action::SaveAs(_)
         | Action::SaveSession(_)
         | Action::Accept
         | Action::Mouse
@@ -117,7 +119,9 @@ impl App {
         let mut text = format!("# {scenario}\n");
         let here = self.place_lines();
         let end = if here == self.placed { &[][..] } else { &here };
-        for line in self.ui.record.iter().chain(end) {
+        // The command that asks for this is the last one, and no part of it.
+        let kept = |l: &&String| !l.starts_with(Action::SaveSession(Text::default()).name());
+        for line in self.ui.record.iter().filter(kept).chain(end) {
             if line.contains(['\n', '\r']) {
                 return Err(Msg::new("tui.said.not_a_line"));
             }

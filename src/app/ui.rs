@@ -292,7 +292,7 @@ impl Ui {
         self.base(action, names, effects)
     }
 
-    fn prompt(&mut self, kind: PromptKind, text: &str, names: &dyn Names) {
+    pub(super) fn prompt(&mut self, kind: PromptKind, text: &str, names: &dyn Names) {
         let prompt = Prompt::new(kind, text, names);
         self.overlays.push(Overlay::Prompt(prompt));
     }

@@ -52,6 +52,11 @@ pub(super) fn compare(
         if run.kind != RunKind::Backward || only.is_some_and(|o| o != i) {
             continue;
         }
+        if !session.held(i).is_empty() {
+            return Err(Msg::new("edit.in_gradients")
+                .arg("run", escape(&run.name))
+                .into());
+        }
         let trace: &AnyTrace = session.trace(i).map_err(common::cannot_run)?;
         let Some(loss) = run.outputs.loss else {
             continue;

@@ -112,6 +112,9 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     };
     let session = common::open_loaded(loaded, options, lang)?;
     let run = training_run(&session, args.run.as_deref())?;
+    if session.first_recorded_edit().is_some() {
+        return Err(Msg::new("edit.in_training").into());
+    }
     let (rule, updates) = settings(args, &session, run)?;
     if let Some(batch) = args.batch
         && batch > session.runs[run].inputs.sentences()

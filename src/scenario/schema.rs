@@ -71,7 +71,7 @@ pub struct Scenario {
     #[serde(default)]
     pub expected: Vec<Expected>,
     /// Lints whose findings are meant so: `check` tells them as information.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allow: Vec<Lint>,
 }
 
@@ -313,6 +313,7 @@ pub struct Changes {
     /// What each target position must predict.
     pub labels: Option<Labels>,
     /// Lints that are allowed in this run, besides those of the scenario.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allow: Vec<Lint>,
 }
 

@@ -352,7 +352,7 @@ fn nothing(s: &Session, runs: &[usize], edit: &Edit, at: &str) -> Problem {
 }
 
 /// Whether an edit is one of the parameters themselves.
-pub(super) fn edits_params(s: &Session, edit: &Edit) -> bool {
+fn edits_params(s: &Session, edit: &Edit) -> bool {
     matches!(edit, Edit::Cell { path, run: None, .. } if s.specs.iter().any(|spec| spec.path == *path))
 }
 
@@ -420,6 +420,12 @@ impl Session {
             let _ = hold(program, edit, "edits", &mut held);
         }
         held
+    }
+
+    /// The first of the scenario's edits that is none of the parameters: such edits do not act in training.
+    pub fn first_recorded_edit(&self) -> Option<usize> {
+        let mut edits = self.scenario.edits.iter();
+        edits.position(|e| !edits_params(self, e))
     }
 
     /// Whether a node of a run can hold a value; see the scenario's edits.

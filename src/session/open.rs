@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use super::check::settings;
-use super::edits::{edits_params, resolve};
+use super::edits::resolve;
 use super::inputs::{Given, inputs, prefix};
 use super::remarks::given;
 use super::training::optimiser;
@@ -200,12 +200,7 @@ pub(super) fn open_beside(
         session.edit_params(&resolved.params, 0);
     }
     if made > 0 && base.is_none() {
-        if let Some(i) = session
-            .scenario
-            .edits
-            .iter()
-            .position(|e| !edits_params(&session, e))
-        {
+        if let Some(i) = session.first_recorded_edit() {
             let msg = Msg::new("edit.in_training");
             return Err(vec![Problem::new(format!("edits[{i}]"), msg)]);
         }

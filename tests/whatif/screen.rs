@@ -16,7 +16,7 @@ use tui_transformer::text::Lang;
 use tui_transformer::tui::run::{draw, look};
 use tui_transformer::tui::theme::{Depth, Environment};
 
-use crate::{opened, same, scenario};
+use crate::{opened, same, scenario, values};
 
 fn app() -> App {
     App::new(opened(scenario("water_class")), None, Settings::default())
@@ -136,6 +136,34 @@ fn a_key_ablates_what_the_cursor_is_on_and_the_place_is_kept() {
     run(&mut app, &["step 95", "edit norm.kind = none"]);
     let label = app.debugger.step().expect("a step").label();
     assert_eq!(label, "95");
+}
+
+#[test]
+fn a_key_begins_the_edit_of_the_cell_under_the_cursor() {
+    let mut app = app();
+    let press = |app: &mut App, keys: &str| {
+        for key in keys.parse::<KeySeq>().expect("keys").0 {
+            app.input(&Input::Key(key));
+        }
+    };
+    run(&mut app, &["go Q2[1,1]"]);
+    press(&mut app, "E 0 . 5 enter");
+    let run_of = app.debugger.step().expect("a step").run;
+    let q = values(
+        &app.debugger.session,
+        &app.debugger.session.runs[run_of].name,
+        "encoder.0.self_attn.q",
+    );
+    assert_eq!(q[(4 + 1) * 2 + 1], 0.5);
+    app.ui.overlays.clear();
+    // In a sub-step, whose symbols are no names elsewhere.
+    run(&mut app, &["step 40", "in"]);
+    press(&mut app, "E 7 enter");
+    let view = app.debugger.view().expect("a view").clone();
+    let value = app.debugger.trace(view.run).expect("runs").value(view.node);
+    let (_, cell) = app.debugger.cell().expect("a cell");
+    assert_eq!((value.get(cell.flat), app.debugger.edit_count()), (7.0, 2));
+    assert!(!app.debugger.step().expect("a step").label().ends_with("40"));
 }
 
 #[test]

@@ -98,7 +98,7 @@ impl Debugger {
     }
 
     /// To the next (or previous) step with an error or a warning, around; says what is wrong there.
-    pub(super) fn to_failed(&mut self, forward: bool, ui: &mut Ui) {
+    pub(super) fn go_to_failed(&mut self, forward: bool, ui: &mut Ui) {
         let (at, listed) = (self.at, self.run);
         let checked = match self.check() {
             Ok(checked) => checked,
@@ -139,7 +139,7 @@ impl Debugger {
             (None, Some((run, _))) if listed != Some(run) => {
                 self.leave();
                 self.choose_run(Some(run));
-                return self.to_failed(forward, ui);
+                return self.go_to_failed(forward, ui);
             }
             (None, _) => {}
         }

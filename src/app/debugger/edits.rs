@@ -11,6 +11,7 @@ use crate::app::answer::{Answer, Row};
 use crate::app::args::Text;
 use crate::app::effect::Effect;
 use crate::app::messages::Level;
+use crate::app::overlay::PromptKind;
 use crate::app::ui::Ui;
 use crate::debug::whatif::{self, Command, Edit, Here, Report, Slip, WhatIf};
 use crate::program::NodeId;
@@ -29,6 +30,11 @@ impl Debugger {
             Action::Edit(Text(text)) if text.is_empty() => self.edit_list(ui).map(Some),
             Action::Edit(Text(text)) => self.edited(text, "edit ", Command::edit(text), ui),
             Action::Ablate(Text(text)) => self.edited(text, "ablate ", Command::ablate(text), ui),
+            Action::EditCell => {
+                let name = self.cell_to_type().unwrap_or_default();
+                ui.prompt(PromptKind::Command, &format!("edit {name}"), self);
+                Ok(None)
+            }
             Action::Undo | Action::Redo => self.undo_or_redo(*action == Action::Undo, ui),
             Action::SaveAs(Text(name)) => self.save(name).map(|effect| {
                 effects.push(effect);
@@ -41,6 +47,28 @@ impl Debugger {
             Ok(None) => {}
             Err(msg) => ui.say(Level::Error, msg),
         }
+    }
+
+    /// The cell under the cursor as an edit begins: `Q1[0,1] = `.
+    fn cell_to_type(&self) -> Option<String> {
+        let view = self.view()?;
+        let index: Vec<String> = self.index.iter().map(ToString::to_string).collect();
+        // The symbols of sub-steps are no names outside of them.
+        let name = if self.depth() > 0 || self.is_aside() {
+            let shape = view.cells.of;
+            let index = shape.unflat(self.cell()?.1.flat);
+            let path = &self.session.runs[view.run].program.node(view.node).path;
+            let index: Vec<String> = index[..shape.rank()]
+                .iter()
+                .map(ToString::to_string)
+                .collect();
+            format!("{path}[{}]", index.join(","))
+        } else if index.is_empty() {
+            view.symbol.clone()
+        } else {
+            format!("{}[{}]", view.symbol, index.join(","))
+        };
+        Some(format!("{name} = "))
     }
 
     /// The edits of this session; where another took its place, they begin anew.

@@ -30,6 +30,7 @@ impl Debugger {
     pub(super) fn power(&mut self, action: &Action, ui: &mut Ui, effects: &mut Vec<Effect>) {
         match action {
             Action::Edit(_)
+            | Action::EditCell
             | Action::Ablate(_)
             | Action::Undo
             | Action::Redo
@@ -57,7 +58,7 @@ impl Debugger {
             Action::FirstInf(Text(text)) => self.first_bad(text, Bad::Inf, ui),
             Action::Checks => self.checks(ui),
             Action::NextFailed | Action::PrevFailed => {
-                self.to_failed(*action == Action::NextFailed, ui);
+                self.go_to_failed(*action == Action::NextFailed, ui);
             }
             Action::Bookmarks => ui.answer(self.bookmark_list(ui.settings.lang)),
             _ => ui.say(Level::Info, Msg::new("tui.said.not_here")),

@@ -234,6 +234,18 @@ impl<'a> Resolver<'a> {
         found
     }
 
+    /// The path that a person's own table gives for `name`, where the program has nothing there.
+    pub fn misses(&self, own: &Table, name: &str) -> Option<String> {
+        let rule = own.rules.iter().find(|r| r.pattern.is_match(name))?;
+        let captures = rule.pattern.captures(name)?;
+        let path = |key: &str, path: &str| match captures.name(key) {
+            Some(found) => path.replace(&format!("{{{key}}}"), found.as_str()),
+            None => path.to_owned(),
+        };
+        let found = self.node(rule, &captures, "").is_some() || !self.resolve(name).is_empty();
+        (!found).then(|| path("L", &rule.entry.path))
+    }
+
     fn within(&self, name: &str, call: &str) -> Vec<Target> {
         for table in &self.tables {
             let mut fitting: Option<&str> = None;

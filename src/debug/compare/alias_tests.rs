@@ -232,6 +232,22 @@ fn modules_and_outputs_of_hugging_face() {
 }
 
 #[test]
+fn later_calls_of_a_model_are_decoding_calls() {
+    let loaded = crate::scenario::load(std::path::Path::new("gpt_block")).expect("a scenario");
+    let session = crate::session::open(loaded.scenario, None, Default::default()).expect("opens");
+    let program = &session.runs[session.run_named("sample").expect("a run")].program;
+    for (name, path) in [
+        ("logits", "gen.0.output.logits"),
+        ("transformer.h.0.mlp.c_fc#1", "gen.1.decoder.0.ffn.hidden"),
+        ("hidden_states_1#2", "gen.2.decoder.final_norm.out"),
+        ("gen.2.output.logits", "gen.2.output.logits"),
+        ("logits#99", ""),
+    ] {
+        assert_eq!(paths(program, None, name), path, "{name}");
+    }
+}
+
+#[test]
 fn ones_own_table_goes_first() {
     let program = program(GPT2);
     let ron = r#"{

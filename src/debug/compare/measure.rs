@@ -23,7 +23,7 @@ pub fn forgiven(mode: Mode) -> f64 {
 }
 
 /// Scores at and below this are hidden ones, whatever number stands for −∞ (BERT's first code adds −10000).
-const HIDDEN: f64 = -5e3;
+pub(super) const HIDDEN: f64 = -5e3;
 
 /// Differing cells that are kept.
 pub const MOST_CELLS: usize = 12;

@@ -46,7 +46,7 @@ pub struct Options {
 /// Why nothing could be compared.
 #[derive(Clone, Debug)]
 pub enum Failed {
-    /// No tensor of the reference stands for a node of the run.
+    /// No tensor of the reference stands for a node of the run, or a person's own table names a node that is not there.
     Nothing(Msg),
     /// The run cannot run, also with the reference's ids.
     Run(RunError),
@@ -64,6 +64,14 @@ pub fn compare(
 ) -> Result<Report, Failed> {
     let program = &session.runs[run].program;
     let (beside, unmatched) = matched(program, reference, options.names.as_ref());
+    if let Some(own) = &options.names {
+        let resolver = Resolver::new(program, Some(own));
+        for name in &unmatched {
+            if let Some(path) = resolver.misses(own, name) {
+                return Err(Failed::Nothing(no_path(program, name, &path)));
+            }
+        }
+    }
     let numbers = |b: &Beside| reference.tensors[b.tensor].unit.is_some();
     if !beside.values().flatten().any(numbers) {
         return Err(Failed::Nothing(nothing(reference)));
@@ -125,6 +133,19 @@ fn matched(
         }
     }
     (beside, unmatched)
+}
+
+fn no_path(program: &Program, name: &str, path: &str) -> Msg {
+    let near = program.similar_paths(path, 1);
+    let key = if near.is_empty() {
+        "compare.map.no_path"
+    } else {
+        "compare.map.no_path_near"
+    };
+    Msg::new(key)
+        .arg("name", escape(name))
+        .arg("path", escape(path))
+        .arg("near", near.first().copied().unwrap_or_default())
 }
 
 fn nothing(reference: &Reference) -> Msg {

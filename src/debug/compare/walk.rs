@@ -8,8 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::alias::Target;
-use super::measure::CellPair;
-use super::measure::{Kind, State, Tolerance, Unit, measure, rounding};
+use super::measure::{CellPair, HIDDEN, Kind, State, Tolerance, Unit, measure, rounding};
 use super::reference::{Reference, fit};
 use super::report::{Against, Checked, Mode, Place};
 use crate::program::{Binary, Leaf, Node, NodeId, Op, Program, Reduction};
@@ -145,7 +144,7 @@ impl<U: Real> Walker<'_, U> {
 
     fn holds_scores(&self, node: &Node) -> bool {
         match &node.op {
-            Op::MaskFill { fill } => *fill <= -5e3,
+            Op::MaskFill { fill } => *fill <= HIDDEN,
             Op::Binary(Binary::Add | Binary::Sub)
             | Op::Affine(_)
             | Op::Reshape
