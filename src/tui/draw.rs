@@ -242,7 +242,7 @@ mod tests {
             Lang::En,
         );
         assert_eq!(look.cut_start("encoder.0.out", 13), "encoder.0.out");
-        assert_eq!(look.cut_start("encoder.0.out", 6), "….out");
+        assert_eq!(look.cut_start("encoder.0.out", 6), "…0.out");
         assert_eq!(look.cut_start("水水水", 4), "…水");
         assert_eq!(look.cut_start("水", 0), "");
     }

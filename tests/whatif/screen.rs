@@ -117,7 +117,12 @@ fn an_edit_answers_with_what_changed_and_the_screen_marks_it() {
 fn a_key_ablates_what_the_cursor_is_on_and_the_place_is_kept() {
     let mut app = app();
     run(&mut app, &["go Q2[1,1]"]);
-    let before = (app.debugger.spot(), app.debugger.step().map(|s| s.label()));
+    let before = (
+        app.debugger.spot(),
+        app.debugger
+            .step()
+            .map(tui_transformer::walkthrough::Step::label),
+    );
     for key in "a".parse::<KeySeq>().expect("a key").0 {
         app.input(&Input::Key(key));
     }
@@ -131,7 +136,12 @@ fn a_key_ablates_what_the_cursor_is_on_and_the_place_is_kept() {
     // Settings build the programs anew: the step and the cell stay.
     run(&mut app, &["edit placement = pre", "edit scale = none"]);
     assert_eq!(app.debugger.spot(), before.0);
-    assert_eq!(app.debugger.step().map(|s| s.label()), before.1);
+    assert_eq!(
+        app.debugger
+            .step()
+            .map(tui_transformer::walkthrough::Step::label),
+        before.1
+    );
     // Fewer steps: the same number, or the nearest before it.
     run(&mut app, &["step 95", "edit norm.kind = none"]);
     let label = app.debugger.step().expect("a step").label();

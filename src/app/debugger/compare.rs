@@ -153,7 +153,7 @@ impl Debugger {
     }
 
     /// To the next difference after where one is, or the one before; says which it is.
-    pub(super) fn to_difference(&mut self, forward: bool, ui: &mut Ui) {
+    pub(super) fn go_to_difference(&mut self, forward: bool, ui: &mut Ui) {
         let Some(compared) = self.compared.clone() else {
             ui.say(Level::Info, Msg::new("compare.none_yet"));
             return;

@@ -96,8 +96,8 @@ impl Debugger {
     pub(super) fn path_of(&self, run: usize, cell: Cell) -> String {
         let path = &self.session.runs[run].program.node(cell.node).path;
         let index = self.index_of(run, cell);
-        let index: String = index.iter().map(|i| format!("[{i}]")).collect();
-        format!("{path}{index}")
+        let index: Vec<String> = index.iter().map(|i| format!("[{i}]")).collect();
+        format!("{path}{}", index.concat())
     }
 
     fn index_of(&self, run: usize, cell: Cell) -> Vec<usize> {

@@ -198,7 +198,7 @@ impl Debugger {
         {
             self.choose_run(Some(run));
         }
-        if self.to_name(only, name, &place.index) {
+        if self.go_to_name(only, name, &place.index) {
             self.jumps.leave(here);
             return true;
         }
@@ -206,7 +206,7 @@ impl Debugger {
         false
     }
 
-    fn to_name(&mut self, only: Option<usize>, name: &str, index: &[usize]) -> bool {
+    fn go_to_name(&mut self, only: Option<usize>, name: &str, index: &[usize]) -> bool {
         let list = self.steps.list();
         // The nearest step at or before here wins: symbols such as Q1 come again in every layer.
         let order = (0..=self.at.min(list.len().saturating_sub(1)))

@@ -1,5 +1,7 @@
 //! `why` and `where-to`: what a cell was made of and what it goes into, as a tree; `first-nan` and `first-inf`.
 
+use std::fmt::Write as _;
+
 use super::Debugger;
 use super::inquire::wrong;
 use crate::app::action::Action;
@@ -140,7 +142,7 @@ impl Debugger {
                         value(branch.cell)
                     );
                     if let Some(p) = branch.partner {
-                        text += &format!(" × {} {}", self.call(&x, run, p), value(p));
+                        let _ = write!(text, " × {} {}", self.call(&x, run, p), value(p));
                     }
                     let msg = Msg::new(if again { "tree.again" } else { "tree.branch" })
                         .arg("what", text)

@@ -32,11 +32,16 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// Reads a breakpoint; what it names must be there.
+    /// Reads a breakpoint; what it names must be there. A condition alone needs no `if`: `any nan`, `max > 10`.
     ///
     /// # Errors
     /// Where it cannot be read, or fits nothing.
     pub fn parse(text: &str, here: &Here<'_>) -> Result<Self, ExprError> {
+        Self::read(text, here)
+            .or_else(|error| Self::read(&format!("if {}", text.trim()), here).map_err(|_| error))
+    }
+
+    fn read(text: &str, here: &Here<'_>) -> Result<Self, ExprError> {
         let mut all = words(text);
         let (mut count, mut once) = (1, false);
         // `count N` and `once` may stand behind a condition, which has its own words.

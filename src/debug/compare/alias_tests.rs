@@ -234,7 +234,8 @@ fn modules_and_outputs_of_hugging_face() {
 #[test]
 fn later_calls_of_a_model_are_decoding_calls() {
     let loaded = crate::scenario::load(std::path::Path::new("gpt_block")).expect("a scenario");
-    let session = crate::session::open(loaded.scenario, None, Default::default()).expect("opens");
+    let session = crate::session::open(loaded.scenario, None, crate::session::Options::default())
+        .expect("opens");
     let program = &session.runs[session.run_named("sample").expect("a run")].program;
     for (name, path) in [
         ("logits", "gen.0.output.logits"),

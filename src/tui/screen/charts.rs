@@ -174,9 +174,9 @@ fn bridge(values: &mut [f64]) {
         }
         if let Some(from) = last {
             let (a, b) = (values[from], values[i]);
-            for at in from + 1..i {
-                let share = (at - from) as f64 / (i - from) as f64;
-                values[at] = a * (1.0 - share) + b * share;
+            for (at, value) in values[from..i].iter_mut().enumerate().skip(1) {
+                let share = at as f64 / (i - from) as f64;
+                *value = a * (1.0 - share) + b * share;
             }
         }
         last = Some(i);
@@ -189,7 +189,8 @@ fn heads_across(d: &Debugger, run: usize, path: &str, look: &Look) -> Vec<TableM
     let mut parts = path.split('.').peekable();
     let mut before = String::new();
     if parts.peek() == Some(&"gen") {
-        before = parts.by_ref().take(2).map(|p| format!("{p}.")).collect();
+        let call: Vec<&str> = parts.by_ref().take(2).collect();
+        before = format!("{}.", call.join("."));
     }
     let stack = match parts.next() {
         Some("decoder" | "output" | "loss") => "decoder",

@@ -247,9 +247,8 @@ impl Column {
     fn width(self) -> u16 {
         match self {
             Column::Path => 0,
-            Column::Op => 12,
+            Column::Op | Column::Out => 12,
             Column::In => 24,
-            Column::Out => 12,
             Column::Flops | Column::Bytes => 8,
             Column::Time => 6,
         }

@@ -72,12 +72,10 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: 
             .iter()
             .map(|m| m.render(look.lang))
             .collect();
-        let watches: String = d
-            .watch_rows(digits)
-            .iter()
-            .map(|row| format!("{}\n", row.text.render(look.lang)))
-            .collect();
-        texts.push(Span::new(watches, theme.accent));
+        for row in d.watch_rows(digits) {
+            let watch = format!("{}\n", row.text.render(look.lang));
+            texts.push(Span::new(watch, theme.accent));
+        }
         texts.push(Span::new(facts.join("\n"), theme.dim));
     }
     let text = Wrapped::new(&texts, area.width, look);
