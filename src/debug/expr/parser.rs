@@ -262,7 +262,10 @@ impl Parser {
                 self.at += 1;
                 let mut inner = self.expression(0)?;
                 self.need(")")?;
-                inner.at = at.start..self.behind();
+                // A name keeps its own place, which errors point at.
+                if !matches!(inner.kind, Kind::Name(_)) {
+                    inner.at = at.start..self.behind();
+                }
                 Ok(inner)
             }
             Token::Sign(_) => Err(self.unexpected("expr.expected_value")),
