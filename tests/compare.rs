@@ -297,9 +297,9 @@ fn two_scenarios_stand_beside_one_another() {
     let other = folder.path().join("other.ron");
     let original = std::fs::read_to_string("scenarios/encoder_char.ron").expect("readable");
     let changed = |change: &dyn Fn(&str) -> String| {
-        let text = change(&original);
-        assert_ne!(text, original);
-        std::fs::write(&other, text).expect("writable");
+        let edited = change(&original);
+        assert_ne!(edited, original);
+        std::fs::write(&other, edited).expect("writable");
         let (code, report) = json(&["encoder_char", text(&other), "--run", "encode"]);
         (code, report)
     };
