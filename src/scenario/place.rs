@@ -300,8 +300,10 @@ impl<'a> Scan<'a> {
             _ => {
                 let ends = |c: char| c.is_whitespace() || "()[]{},:\"'".contains(c);
                 let len = self.rest().find(ends).unwrap_or(self.rest().len());
-                let len = self.rest().find("//").unwrap_or(len).min(len);
-                let len = self.rest().find("/*").unwrap_or(len).min(len);
+                // A comment ends it too; looked for in the token alone, as a file is all tokens.
+                let token = &self.rest()[..len];
+                let len = token.find("//").unwrap_or(len);
+                let len = token[..len].find("/*").unwrap_or(len);
                 // Something always moves on.
                 let one = self.rest().chars().next().map_or(1, char::len_utf8);
                 self.at += len.max(one);
