@@ -504,3 +504,20 @@ fn word_tables_fit_everywhere() {
         }
     }
 }
+
+#[test]
+fn an_edited_model_is_trained_anew() {
+    let mut app = app("water_class", Lang::En, GlyphSet::Unicode);
+    command(&mut app, "train 3");
+    let before = app.debugger.training().losses.clone();
+    command(&mut app, "edit output.weight[0,0] = 2.5");
+    command(&mut app, "train 2");
+    let t = app.debugger.training();
+    assert_eq!(t.made(), 2);
+    let session = &app.debugger.session;
+    let run = session.training_run().unwrap();
+    let loss = session.runs[run].outputs.loss.unwrap();
+    let edited = session.trace(run).unwrap().value(loss);
+    assert_eq!(t.losses[0].to_bits(), edited.bits(0));
+    assert_ne!(t.losses[0].to_bits(), before[0].to_bits());
+}

@@ -264,7 +264,12 @@ pub struct Glance {
     pub parameters: Vec<(String, f64)>,
     /// Embeddings of the tokens that were asked for, `[token, d_model]`.
     pub rows: Vec<Vec<f64>>,
+    /// Attention maps that are not kept, since glances are many and maps may be large.
+    pub maps_left_out: usize,
 }
+
+/// Attention weights that a glance keeps.
+const MOST_WEIGHTS: usize = 1 << 18;
 
 /// Looks at the model in `state`, with the dropout of its update: the loss is that which the update begins from.
 /// Of the embeddings, those of `tokens` are taken.
@@ -304,12 +309,22 @@ pub fn glance<T: Real>(
         let row = |r: &usize| (0..width).map(|i| value.get(r * width + i)).collect();
         tokens.iter().filter(|r| **r < held).map(row).collect()
     });
+    let mut attention = attention_maps(&trace, 0);
+    let all = attention.len();
+    let mut room = MOST_WEIGHTS;
+    attention.retain(|map| {
+        let weights = map.weights.iter().map(Vec::len).sum();
+        let fits = room.checked_sub(weights);
+        room = fits.unwrap_or(room);
+        fits.is_some()
+    });
     Ok(Glance {
+        maps_left_out: all - attention.len(),
         look: Look {
             update: state.update,
             loss: trace.value(lesson.loss).get(0),
             gradients: gradient_norms(&trace, &lesson.gradients),
-            attention: attention_maps(&trace, 0),
+            attention,
             embeddings: Vec::new(),
         },
         parameters,

@@ -105,7 +105,8 @@ pub fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look) -> Shown {
         }
         _ => heading(d, look),
     };
-    let inside = frame(buf, main, &heading, app.ui.focus != Focus::Steps, look);
+    let focused = app.ui.view.takes_keys() || app.ui.focus != Focus::Steps;
+    let inside = frame(buf, main, &heading, focused, look);
     match app.ui.view {
         View::Step => match d.words_of(View::Step) {
             Some(words) => stages::step(app, words, inside, buf, look, &mut shown),
@@ -202,7 +203,7 @@ fn heading(d: &Debugger, look: &Look) -> String {
 
 fn sidebar(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) {
     let d = &app.debugger;
-    let focused = app.ui.focus == Focus::Steps;
+    let focused = app.ui.focus == Focus::Steps && !app.ui.view.takes_keys();
     let inside = frame(buf, area, tr(look.lang, "tui.steps"), focused, look);
     let (rows, current) = d.tree();
     shown.page.list = usize::from(inside.height.saturating_sub(1)).max(1);

@@ -103,11 +103,18 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: 
     let halves: Vec<Table<'_>> = (0..2)
         .map(|i| Table::new(side, &seen, &d.session, i, digits))
         .collect();
-    let wish = halves.iter().map(|t| t.wish(look)).max().unwrap_or(0);
+    let wishes: Vec<u16> = halves.iter().map(|t| t.wish(look)).collect();
     let scale = scale(&halves, app.ui.settings.log_scale);
-    let w = tables.width / 2;
     // Side by side where both fit, or where there is no height for one above the other.
-    let beside = wish < w || tables.height < 8;
+    let both = wishes[0].saturating_add(wishes[1]).saturating_add(1);
+    let beside = both <= tables.width || tables.height < 8;
+    let w = if both <= tables.width {
+        (wishes[0] + 1)
+            .max(tables.width / 2)
+            .min(tables.width - wishes[1])
+    } else {
+        tables.width / 2
+    };
     for (i, table) in halves.iter().enumerate() {
         let i = i as u16;
         let place = if beside {

@@ -321,7 +321,12 @@ fn attention(app: &App, glance: &Glance, area: Rect, buf: &mut Buffer, look: &Lo
         .arg("head", map.head)
         .arg("at", t.map.min(maps.len() - 1) + 1)
         .arg("all", maps.len());
-    let body = headed(&which.render(look.lang), area, buf, look);
+    let mut which = which.render(look.lang);
+    if glance.maps_left_out > 0 {
+        let more = Msg::new("training.maps_left_out").arg("count", glance.maps_left_out);
+        which = format!("{} · {which}", more.render(look.lang));
+    }
+    let body = headed(&which, area, buf, look);
     heat(app, map, body, buf, look);
 }
 
@@ -349,18 +354,19 @@ fn heat(app: &App, map: &AttentionMap, area: Rect, buf: &mut Buffer, look: &Look
     };
     let labelled = widest(columns, &column_label);
     // Words beside numbers tell more than blocks: digits go first.
-    let fewer = [NumberFormat::Decimals(2), NumberFormat::Decimals(1)];
-    let few = std::iter::once(digits).chain(fewer).find(|digits| {
+    let (two, one) = (NumberFormat::Decimals(2), NumberFormat::Decimals(1));
+    let ways = [(digits, 10), (two, 10), (one, 10), (two, 5), (one, 4)];
+    let way = ways.into_iter().find_map(|(digits, cut)| {
         let all = map.weights.iter().take(64).flat_map(|r| r.iter().take(64));
         let number = all
             .map(|x| look.width(&digits.format(*x)))
             .max()
             .unwrap_or(1);
-        let column = u32::from(number.max(labelled) + 1);
+        let column = u32::from(number.max(labelled.min(cut)) + 1);
         let wanted = columns as u32 * column + u32::from(widest(rows, &row_label)) + 1;
-        wanted <= u32::from(area.width)
+        (wanted <= u32::from(area.width)).then_some((digits, cut.max(number)))
     });
-    if let Some(digits) = few.filter(|_| rows < usize::from(area.height)) {
+    if let Some((digits, widest)) = way.filter(|_| rows < usize::from(area.height)) {
         HeatTable {
             size: (rows, columns),
             row_label: &row_label,
@@ -375,7 +381,7 @@ fn heat(app: &App, map: &AttentionMap, area: Rect, buf: &mut Buffer, look: &Look
             cursor: None,
             lit: Lit::default(),
             scale,
-            widest: 10,
+            widest,
         }
         .render(area, buf, look);
         return;

@@ -229,6 +229,12 @@ impl Debugger {
 
     /// Makes what the training view shows; the first time, a look at the model as it is.
     pub(super) fn show_training(&mut self, ui: &mut Ui) {
+        let other = |s: &Arc<Session>| !Arc::ptr_eq(s, &self.session);
+        if self.update.is_none() && self.training.session.as_ref().is_some_and(other) {
+            // The model was edited since: what was learned before is not its own.
+            self.training = Training::default();
+            ui.say(Level::Info, Msg::new("training.edited"));
+        }
         if self.training.run.is_none() && self.training.failed.is_none() {
             self.begin_training();
         }
