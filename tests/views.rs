@@ -510,7 +510,7 @@ fn an_edited_model_is_trained_anew() {
     let mut app = app("water_class", Lang::En, GlyphSet::Unicode);
     command(&mut app, "train 3");
     let before = app.debugger.training().losses.clone();
-    command(&mut app, "edit output.weight[0,0] = 2.5");
+    app.tell(Action::parse("edit output.weight[0,0] = 2.5").unwrap());
     command(&mut app, "train 2");
     let t = app.debugger.training();
     assert_eq!(t.made(), 2);

@@ -329,7 +329,7 @@ impl<'a> Table<'a> {
         u16::try_from(p.cols)
             .unwrap_or(u16::MAX)
             .saturating_mul(column)
-            .saturating_add(label.unwrap_or(0) + 2)
+            .saturating_add(label.unwrap_or(0) + 1)
     }
 
     fn stats(&self) -> Stats {

@@ -355,7 +355,7 @@ fn heat(app: &App, map: &AttentionMap, area: Rect, buf: &mut Buffer, look: &Look
     let labelled = widest(columns, &column_label);
     // Words beside numbers tell more than blocks: digits go first.
     let (two, one) = (NumberFormat::Decimals(2), NumberFormat::Decimals(1));
-    let ways = [(digits, 10), (two, 10), (one, 10), (two, 5), (one, 4)];
+    let ways = [(digits, 10), (two, 10), (one, 10), (two, 5), (one, 3)];
     let way = ways.into_iter().find_map(|(digits, cut)| {
         let all = map.weights.iter().take(64).flat_map(|r| r.iter().take(64));
         let number = all
