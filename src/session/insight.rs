@@ -92,7 +92,8 @@ pub fn attention_maps<T: Real>(trace: &Trace<T>, sentence: usize) -> Vec<Attenti
             && !node.path.starts_with("grad.")
             && s.rank() == 4
             && s.axes()[3] == Axis::Key;
-        let Some(value) = trace.get(id).filter(|_| fits) else {
+        // What was let go is computed anew where it is asked for: only maps are.
+        let Some(value) = fits.then(|| trace.get(id)).flatten() else {
             continue;
         };
         let [batch, heads, queries, keys] = [s.dims()[0], s.dims()[1], s.dims()[2], s.dims()[3]];
