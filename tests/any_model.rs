@@ -393,7 +393,7 @@ fn edits_hold(scenario: &Scenario) -> Result<(), TestCaseError> {
     edits.push(middle(&spec.path, &spec.shape));
     for (id, node) in program.nodes().filter(|n| n.0.index() % 37 == 5) {
         // A rotary table of zero pairs has no cell that could be edited.
-        let cells = node.dtype == DType::Float && node.shape.len() > 0;
+        let cells = node.dtype == DType::Float && !node.shape.is_empty();
         if cells && session.can_be(0, id, 0.375).is_ok() {
             edits.push(middle(&node.path, &node.shape));
         }
