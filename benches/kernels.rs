@@ -4,7 +4,8 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use tui_transformer::kernels::matmul::{self, Mat, PackedB};
+use tui_transformer::kernels::Mat;
+use tui_transformer::kernels::matmul::{self, PackedB};
 use tui_transformer::kernels::{
     Reduction, erf_slice, exp_slice, fold, matmul_batched, matmul_packed, tanh_slice,
 };

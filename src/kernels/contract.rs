@@ -23,7 +23,8 @@ use std::sync::OnceLock;
 
 use thiserror::Error;
 
-use super::matmul::{self, Mat};
+use super::mat::Mat;
+use super::matmul;
 use crate::tensor::Real;
 
 /// Products are accumulated in blocks of this many along `k`.

@@ -9,7 +9,7 @@
 use rayon::prelude::*;
 
 use super::BLOCK;
-use super::matmul::Mat;
+use super::mat::Mat;
 use super::tile::{Tile, Tiled};
 
 /// Multiply-adds below which a product stays on its thread.

@@ -16,6 +16,7 @@
 pub mod contract;
 pub mod elementwise;
 mod gemm;
+mod mat;
 pub mod matmul;
 mod par;
 pub mod reduce;
@@ -26,6 +27,7 @@ mod tile;
 
 pub use contract::{BLOCK, Contract, ProbeError, contract, dot, probe};
 pub use elementwise::{erf_slice, exp_slice, map, map_inplace, tanh_slice, zip, zip_broadcast};
-pub use matmul::{Mat, PackedB, matmul, matmul_batched, matmul_packed};
+pub use mat::Mat;
+pub use matmul::{PackedB, matmul, matmul_batched, matmul_packed};
 pub use reduce::{Reduction, fold};
 pub use shuffle::{concat, gather_rows, permute, scatter_add_rows, slice};

@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 use rayon::ThreadPoolBuilder;
 
-use super::matmul::{self, Kernel, Mat, PackedB};
+use super::mat::Mat;
+use super::matmul::{self, Kernel, PackedB};
 use super::{contract, dot, matmul_batched, matmul_packed};
 use crate::tensor::Real;
 

@@ -5,7 +5,6 @@
 
 use super::blocks::Cache;
 use super::build::{ModelBuilder, Sequences};
-use super::generate::frame;
 use crate::program::composite;
 use crate::program::{Binary, BuildError, Constant, NodeId, Op, Pick, ScopeKind, Unary, reason};
 use crate::tensor::{Axis, Shape};
@@ -48,7 +47,7 @@ pub(super) fn search(
     let mut scores = None;
     let mut first = 0;
     for i in 0..max_new {
-        let probs = frame(m, i, tokens, first, memory, cache.as_mut())?;
+        let probs = m.call(i, tokens, first, memory, cache.as_mut())?;
         let tables = match tables {
             Some(t) => t,
             None => *tables.insert(self::tables(m, probs, beams, end)?),

@@ -414,6 +414,31 @@ impl<'a> ModelBuilder<'a> {
             Ok((logits, probs, argmax))
         })
     }
+
+    /// Decoding call `i` over `tokens [1, token]`; with a cache, over those from `first` on. The probabilities.
+    ///
+    /// # Errors
+    /// Where parts do not fit.
+    pub fn call(
+        &mut self,
+        i: usize,
+        tokens: NodeId,
+        first: usize,
+        memory: Option<(NodeId, &Sequences)>,
+        cache: Option<&mut Cache>,
+    ) -> Result<NodeId, BuildError> {
+        self.within(&format!("gen.{i}"), ScopeKind::Generation, |m| {
+            let s = m.b.shape(tokens);
+            let ids = if first == 0 {
+                m.b.reshape("embed.target.ids", tokens, s)?
+            } else {
+                m.b.slice("embed.target.ids", tokens, 1, first, s.dims()[1] - first)?
+            };
+            let x = m.embed("target", ids, first, None)?;
+            let hidden = m.decoder(x, None, first, memory, cache)?;
+            Ok(m.output(hidden)?.1)
+        })
+    }
 }
 
 fn rotation(

@@ -103,7 +103,7 @@ pub fn generate(
                     cache.own.clear();
                 }
                 let first = if cached && goes_on { before.len() } else { 0 };
-                let probs = frame(&mut m, i, tokens, first, memory, cache.as_mut())?;
+                let probs = m.call(i, tokens, first, memory, cache.as_mut())?;
                 before = prefix;
                 if let Some(&next) = known
                     .and_then(|k| k.strip_prefix(prefix.as_slice()))
@@ -122,7 +122,7 @@ pub fn generate(
             let mut tokens = composite::token_ids(&mut m.b, "gen.0.tokens", 1, from)?;
             let mut first = 0;
             for i in 0..*max_new {
-                frame(&mut m, i, tokens, first, memory, cache.as_mut())?;
+                m.call(i, tokens, first, memory, cache.as_mut())?;
                 let next = choose(&mut m, i, *choice)?;
                 if i + 1 < *max_new {
                     if cached {
@@ -141,29 +141,6 @@ pub fn generate(
         } => beam::search(&mut m, memory, from, *max_new, *beams, *end, cached)?,
     }
     Ok(m.b.finish())
-}
-
-/// One decoding call over `tokens [1, token]`; with a cache, over those from `first` on.
-pub(super) fn frame(
-    m: &mut ModelBuilder<'_>,
-    i: usize,
-    tokens: NodeId,
-    first: usize,
-    memory: Option<(NodeId, &Sequences)>,
-    cache: Option<&mut Cache>,
-) -> Result<NodeId, BuildError> {
-    let call = format!("gen.{i}");
-    m.within(&call, ScopeKind::Generation, |m| {
-        let s = m.b.shape(tokens);
-        let ids = if first == 0 {
-            m.b.reshape("embed.target.ids", tokens, s)?
-        } else {
-            m.b.slice("embed.target.ids", tokens, 1, first, s.dims()[1] - first)?
-        };
-        let x = m.embed("target", ids, first, None)?;
-        let hidden = m.decoder(x, None, first, memory, cache)?;
-        Ok(m.output(hidden)?.1)
-    })
 }
 
 /// The token that the known sentence goes on with, and its probability.

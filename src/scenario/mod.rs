@@ -8,6 +8,7 @@ mod npz;
 pub mod place;
 pub mod schema;
 pub mod syntax;
+pub mod tensors;
 pub mod tokenise;
 pub mod weights;
 mod write;

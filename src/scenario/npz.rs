@@ -6,7 +6,7 @@ use std::io::Cursor;
 use ndarray::{ArrayD, OwnedRepr};
 use ndarray_npy::{NpzReader, ReadableElement};
 
-use super::weights::{Stored, Tensors};
+use super::tensors::{Stored, Tensors};
 use crate::tensor::{MAX_RANK, Real, Shape, Tensor};
 
 /// All arrays of an archive, by name without `.npy`.

@@ -1,13 +1,13 @@
 //! Values of the parameters: inline, from files, from seeded initialisers.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 use globset::GlobBuilder;
 use rayon::prelude::*;
 
 use super::diagnostic::{Problem, nearest};
 use super::schema::{Init, WeightValue, Weights};
+use super::tensors::{Tensors, read_tensors};
 use crate::model::params::{ParamRole, ParamSpec};
 use crate::tensor::{Real, Shape, Tensor, Value};
 use crate::text::{Msg, escape};
@@ -389,103 +389,6 @@ fn make<T: Real>(spec: &ParamSpec, init: Init, seed: u64) -> Tensor<T> {
         .map(|i| T::from_f64(draw(i)))
         .collect();
     Tensor::new(spec.shape, data)
-}
-
-/// The type of a tensor's elements in a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stored {
-    /// IEEE 754 binary64.
-    F64,
-    /// IEEE 754 binary32.
-    F32,
-    /// IEEE 754 binary16.
-    F16,
-    /// The upper half of a binary32.
-    Bf16,
-    /// Integers, or true and false.
-    Int,
-}
-
-/// The tensors of a file.
-#[derive(Clone, Debug)]
-pub struct Tensors<T: Real> {
-    /// Those of numbers, by name.
-    pub numbers: BTreeMap<String, Tensor<T>>,
-    /// The type in the file of each of these.
-    pub stored: BTreeMap<String, Stored>,
-    /// The others: their type or shape, by name.
-    pub unreadable: BTreeMap<String, String>,
-}
-
-/// All tensors of a safetensors or npz file.
-///
-/// # Errors
-/// Where the file is neither, or broken.
-pub fn read_tensors<T: Real>(name: &str, bytes: &[u8]) -> Result<Tensors<T>, Msg> {
-    let broken = |why: String| {
-        Msg::new("weights.broken_file")
-            .arg("file", escape(name))
-            .arg("why", escape(&why))
-    };
-    let extension = Path::new(name)
-        .extension()
-        .and_then(|e| e.to_str())
-        .unwrap_or("")
-        .to_lowercase();
-    if extension == "npz" {
-        return super::npz::read(bytes).map_err(broken);
-    }
-    let file = safetensors::SafeTensors::deserialize(bytes).map_err(|e| broken(e.to_string()))?;
-    let mut out = Tensors {
-        numbers: BTreeMap::new(),
-        stored: BTreeMap::new(),
-        unreadable: BTreeMap::new(),
-    };
-    for (key, view) in file.iter() {
-        if view.shape().len() > crate::tensor::MAX_RANK {
-            let shape = format!("{:?}", view.shape());
-            out.unreadable.insert(key.to_owned(), shape);
-        } else if let Some((data, stored)) = numbers::<T>(view.dtype(), view.data()) {
-            let tensor = Tensor::new(Shape::new(view.shape()), data);
-            out.numbers.insert(key.to_owned(), tensor);
-            out.stored.insert(key.to_owned(), stored);
-        } else {
-            let dtype = format!("{:?}", view.dtype());
-            out.unreadable.insert(key.to_owned(), dtype);
-        }
-    }
-    Ok(out)
-}
-
-/// Little-endian numbers of a type that parameters come in; `None` for another.
-fn numbers<T: Real>(dtype: safetensors::Dtype, data: &[u8]) -> Option<(Vec<T>, Stored)> {
-    use safetensors::Dtype;
-    fn each<T: Real, const N: usize>(data: &[u8], of: impl Fn([u8; N]) -> f64) -> Vec<T> {
-        data.chunks_exact(N)
-            .map(|b| T::from_f64(of(b.try_into().expect("N bytes"))))
-            .collect()
-    }
-    Some(match dtype {
-        Dtype::F64 => (each(data, f64::from_le_bytes), Stored::F64),
-        Dtype::F32 => (
-            each(data, |b| f64::from(f32::from_le_bytes(b))),
-            Stored::F32,
-        ),
-        Dtype::F16 => (
-            each(data, |b| half::f16::from_le_bytes(b).to_f64()),
-            Stored::F16,
-        ),
-        Dtype::BF16 => (
-            each(data, |b| half::bf16::from_le_bytes(b).to_f64()),
-            Stored::Bf16,
-        ),
-        Dtype::I64 => (each(data, |b| i64::from_le_bytes(b) as f64), Stored::Int),
-        Dtype::I32 => (
-            each(data, |b| f64::from(i32::from_le_bytes(b))),
-            Stored::Int,
-        ),
-        _ => return None,
-    })
 }
 
 #[cfg(test)]

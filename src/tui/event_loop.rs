@@ -6,23 +6,11 @@ use std::time::{Duration, Instant};
 
 use ratatui::Frame;
 
+use super::event::Event;
 use super::terminal::{self, Screen};
 use super::{effects, input, signals};
 use crate::app::effect::{Effect, Report};
 use crate::app::input::Input;
-
-/// What wakes the loop.
-#[derive(Debug)]
-pub enum Event {
-    /// The person did something, or the terminal changed.
-    Input(Input),
-    /// Asked from outside to stop (`SIGTSTP`).
-    Suspend,
-    /// Continued after having been stopped.
-    Continued,
-    /// The terminal is gone.
-    Closed(io::Error),
-}
 
 /// An application, as the loop sees it.
 pub trait Program {

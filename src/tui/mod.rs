@@ -3,6 +3,7 @@
 pub mod colour;
 pub mod draw;
 mod effects;
+mod event;
 pub mod event_loop;
 pub mod glyphs;
 pub mod input;

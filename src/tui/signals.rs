@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::mpsc::Sender;
 
-use super::event_loop::Event;
+use super::event::Event;
 #[cfg(unix)]
 use super::terminal;
 

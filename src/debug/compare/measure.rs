@@ -10,7 +10,25 @@
 //! ([`Rounding`]). Beyond the limit, but within a few times that (others add up in another order), is *drift*: no
 //! cause, only rounding. How many times, [`forgiven`] says.
 
-use super::report::Mode;
+/// What a step is computed from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// The reference's operands, in f64: the first difference is the cause, not what it caused.
+    #[default]
+    Isolated,
+    /// Our own operands, in the run's own number type.
+    Cumulative,
+}
+
+impl Mode {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::Isolated => "isolated",
+            Mode::Cumulative => "cumulative",
+        }
+    }
+}
 
 /// The multiple of the rounding that we see which is still taken for rounding. Over forward and backward runs that
 /// PyTorch and transformers computed in either number type, it was at most 4.5 from the reference's operands, and 13.2

@@ -16,9 +16,9 @@ pub mod words;
 
 use std::collections::HashMap;
 
-pub use measure::{CellPair, Limits, Measure, Policy, State, Tolerance, Unit};
+pub use measure::{CellPair, Limits, Measure, Mode, Policy, State, Tolerance, Unit};
 pub use reference::{Named, Reference, Unopened, is_file_of_tensors};
-pub use report::{Against, Checked, Difference, Mode, Place, Report, StepAt};
+pub use report::{Against, Checked, Difference, Place, Report, StepAt};
 
 use crate::program::{NodeId, Op, Program};
 use crate::session::{AnyBindings, Session};

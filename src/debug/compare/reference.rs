@@ -7,7 +7,7 @@ use super::measure::Unit;
 use super::report::Against;
 use crate::program::NodeId;
 use crate::scenario::diagnostic::Diagnostic;
-use crate::scenario::weights::{Stored, read_tensors};
+use crate::scenario::tensors::{Stored, read_tensors};
 use crate::scenario::{self, Loaded};
 use crate::session;
 use crate::tensor::{DType, Precision, Shape, Tensor};

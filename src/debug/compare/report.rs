@@ -1,28 +1,8 @@
 //! What a comparison found, as plain data.
 
 use super::layout::Layout;
-use super::measure::{CellPair, Measure, State, Unit};
+use super::measure::{CellPair, Measure, Mode, State, Unit};
 use crate::program::NodeId;
-
-/// What a step is computed from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mode {
-    /// The reference's operands, in f64: the first difference is the cause, not what it caused.
-    #[default]
-    Isolated,
-    /// Our own operands, in the run's own number type.
-    Cumulative,
-}
-
-impl Mode {
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Mode::Isolated => "isolated",
-            Mode::Cumulative => "cumulative",
-        }
-    }
-}
 
 /// A numbered step.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,9 +8,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::alias::Target;
-use super::measure::{CellPair, HIDDEN, Kind, State, Tolerance, Unit, measure, rounding};
+use super::measure::{CellPair, HIDDEN, Kind, Mode, State, Tolerance, Unit, measure, rounding};
 use super::reference::{Reference, fit};
-use super::report::{Against, Checked, Mode, Place};
+use super::report::{Against, Checked, Place};
 use crate::program::{Binary, Leaf, Node, NodeId, Op, Program, Reduction};
 use crate::tensor::{DType, Pool, Precision, Real, Tensor, Value};
 use crate::trace::{Bindings, Flow, Keep, RunError, Settings, Sink, evaluate, run_with};

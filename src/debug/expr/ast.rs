@@ -3,9 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use super::error::ExprError;
 use super::functions::Function;
-use super::parser;
 use crate::tensor::Axis;
 
 /// An expression, read from text.
@@ -115,15 +113,11 @@ impl Comparison {
 }
 
 impl Expr {
-    /// Reads an expression.
-    ///
-    /// # Errors
-    /// What cannot be read, with its place and how to mend it.
-    pub fn parse(text: &str) -> Result<Self, ExprError> {
-        Ok(Self {
-            root: parser::parse(text)?,
+    pub(super) fn new(root: Node, text: &str) -> Self {
+        Self {
+            root,
             text: text.to_owned(),
-        })
+        }
     }
 
     /// As it was written.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::ast::{Arithmetic, Comparison, Kind, Node};
+use super::ast::{Arithmetic, Comparison, Expr, Kind, Node};
 use super::error::{ExprError, Fault};
 use super::lexer::{Spanned, Token, lex};
 use crate::text::{Msg, escape};
@@ -24,8 +24,18 @@ pub(super) mod binding {
 
 pub(super) type Result<T> = std::result::Result<T, ExprError>;
 
+impl Expr {
+    /// Reads an expression.
+    ///
+    /// # Errors
+    /// What cannot be read, with its place and how to mend it.
+    pub fn parse(text: &str) -> Result<Self> {
+        Ok(Self::new(parse(text)?, text))
+    }
+}
+
 /// Reads the whole of `text`.
-pub(super) fn parse(text: &str) -> Result<Node> {
+fn parse(text: &str) -> Result<Node> {
     let tokens = lex(text)?;
     let end = text.chars().count();
     let mut p = Parser {
