@@ -3,7 +3,7 @@
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
-use super::args::Global;
+use super::global::Global;
 use super::{Failure, check_decoding, check_gradients, check_lints, common, value};
 use crate::debug::lints::{self, Decoding, Finding};
 use crate::session::{Session, view};

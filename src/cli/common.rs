@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::args::Global;
+use super::global::Global;
 use super::{Failure, value};
 use crate::scenario::diagnostic::Diagnostic;
 use crate::scenario::{self, Loaded};

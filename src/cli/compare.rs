@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 
-use super::args::Global;
 use super::compare_report::{self, Head};
+use super::global::Global;
 use super::{Failure, common, value};
 use crate::debug::compare::alias::Table;
 use crate::debug::compare::{

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use super::args::Global;
+use super::global::Global;
 use super::{Failure, common, value};
 use crate::export::document::{Settings, document};
 use crate::export::{Format, Options, Writer, file::Target, select::Selection};

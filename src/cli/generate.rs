@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use serde_json::{Value as Json, json};
 
-use super::args::Global;
+use super::global::Global;
 use super::{Failure, common, value};
 use crate::model::generate::{Calls, Choice};
 use crate::session::generation::{Call, frame_flops};

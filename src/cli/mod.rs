@@ -4,6 +4,7 @@
 //! failed, 2 usage or bad input.
 
 pub mod args;
+pub mod global;
 mod localise;
 mod usage;
 pub mod value;
@@ -88,7 +89,7 @@ impl From<io::Error> for Failure {
 /// Parses `raw` (program name first), runs the command, and gives the exit code.
 pub fn main(raw: impl IntoIterator<Item = OsString>) -> ExitCode {
     let raw: Vec<OsString> = raw.into_iter().collect();
-    let lang = args::language(&raw);
+    let lang = global::language(&raw);
     match args::parse(&raw, lang) {
         Ok(cli) => finish(run(&cli, lang), lang),
         Err(error) => usage::report(&error, lang),

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 #[cfg(feature = "tui")]
 use std::sync::Arc;
 
-use super::args::Global;
 #[cfg(feature = "tui")]
 use super::common;
+use super::global::Global;
 use super::{Failure, value};
 #[cfg(feature = "tui")]
 use crate::app::{

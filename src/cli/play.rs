@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::args::Global;
+use super::global::Global;
 use super::{Failure, common, value};
 use crate::app::action::Action;
 use crate::app::app::App;

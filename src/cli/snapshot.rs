@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 
-use super::args::Global;
+use super::global::Global;
 use super::{Failure, common, open, value};
 use crate::app::action::Action;
 use crate::app::app::App;

@@ -3,7 +3,7 @@
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
-use super::args::Global;
+use super::global::Global;
 use super::{Failure, common, value};
 use crate::session::Session;
 use crate::text::{Align, Cells, Lang, escape};

@@ -25,7 +25,7 @@ fn all_commands() -> Vec<(&'static str, clap::Command)> {
     }
     vec![
         ("open", of::<open::Args>()),
-        ("global", of::<args::Global>()),
+        ("global", of::<super::global::Global>()),
         ("steps", of::<steps::Args>()),
         ("export", of::<export::Args>()),
         ("check", of::<check::Args>()),

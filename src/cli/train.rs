@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::ValueEnum;
 
-use super::args::Global;
+use super::global::Global;
 use super::train_report::{Progress, Report};
 use super::{Failure, common, complain, value};
 use crate::export::checkpoint;
