@@ -7,8 +7,11 @@ use crate::tensor::Real;
 
 /// Fewer tokens than this say nothing of a column: half the columns are closed for one token.
 const FEW_TOKENS: usize = 4;
-/// From this share of closed columns on it is worth telling, and from this on a warning.
+/// With fewer tokens than this, columns are closed by chance: tokens of one sentence are much alike.
+const MANY_TOKENS: usize = 32;
+/// From this share of closed columns on it is worth telling: with many tokens, with fewer; and from this on a warning.
 const SOME: f64 = 0.1;
+const HALF: f64 = 0.5;
 const NEARLY_ALL: f64 = 0.9;
 
 pub(super) fn look<T: Real>(look: &mut Look<'_, T>) {
@@ -60,7 +63,8 @@ fn dead<T: Real>(look: &mut Look<'_, T>, id: NodeId) {
         return;
     };
     let share = count as f64 / width as f64;
-    if rows < FEW_TOKENS || share < SOME {
+    let least = if rows < MANY_TOKENS { HALF } else { SOME };
+    if rows < FEW_TOKENS || share < least {
         return;
     }
     let severity = if share >= NEARLY_ALL {

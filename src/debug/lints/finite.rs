@@ -2,7 +2,7 @@
 
 use half::bf16;
 
-use super::Look;
+use super::{Look, brief};
 use crate::program::{Binary, NodeId, Op, ScopeKind, Unary};
 use crate::scenario::lint::{Lint, Severity};
 use crate::tensor::{Real, Value};
@@ -33,8 +33,8 @@ pub(super) fn look<T: Real>(look: &mut Look<'_, T>) {
     // Nodes in which the fill of a mask may still stand: what is huge there is meant so.
     let mut filled = vec![false; n];
     let mut carriers = (0, 0);
-    let mut largest: Option<(NodeId, usize, f64)> = None;
-    let mut beyond = 0;
+    let mut beyond: Option<(NodeId, usize, f64)> = None;
+    let (mut nodes, mut largest) = (0, 0.0_f64);
     let first = look.found.len();
     let ids: Vec<NodeId> = look.program.nodes().map(|(id, _)| id).collect();
     for id in ids {
@@ -68,10 +68,10 @@ pub(super) fn look<T: Real>(look: &mut Look<'_, T>) {
             carriers.1 += 1;
         }
         if top.1 > F16_MAX && !meant && !exempt[id.index()] {
-            beyond += 1;
-            if largest.is_none_or(|l| top.1 > l.2) {
-                largest = Some((id, top.0, top.1));
-            }
+            nodes += 1;
+            largest = largest.max(top.1);
+            // What comes later may be large because of it.
+            beyond = beyond.or(Some((id, top.0, top.1)));
         }
     }
     for finding in &mut look.found[first..] {
@@ -81,9 +81,10 @@ pub(super) fn look<T: Real>(look: &mut Look<'_, T>) {
         };
         finding.msg.args.push(("carriers", carried.to_string()));
     }
-    if let Some((id, flat, size)) = largest {
+    if let Some((id, flat, size)) = beyond {
         let kind = (Lint::BeyondF16, Severity::Info);
-        look.tell(kind, (id, Some(flat)), (size, beyond), &[]);
+        let args = [("largest", brief(largest))];
+        look.tell(kind, (id, Some(flat)), (size, nodes), &args);
     }
     ties(look);
 }

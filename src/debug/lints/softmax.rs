@@ -8,6 +8,8 @@ use crate::tensor::{Precision, Real};
 
 /// Entropy, in nats, below which a row looks at one key only: 0.999 of the weight on one of a few.
 const COLLAPSED: f64 = 0.01;
+/// Share of rows below which it is not worth telling: a head that looks at one key from some of its rows does its work.
+const SOME: f64 = 0.1;
 /// Share of rows that must have collapsed for a warning, and the least number of rows.
 const MOSTLY: f64 = 0.98;
 const FEW_ROWS: usize = 8;
@@ -102,7 +104,8 @@ fn collapsed<T: Real>(look: &mut Look<'_, T>, a: &Attention) {
             first = first.or(Some((row * keys, entropy)));
         }
     }
-    if let Some((flat, entropy)) = first {
+    let enough = count as f64 >= SOME * rows as f64;
+    if let Some((flat, entropy)) = first.filter(|_| enough) {
         let most = rows >= FEW_ROWS && count as f64 >= MOSTLY * rows as f64;
         let severity = if most {
             Severity::Warning
