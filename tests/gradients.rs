@@ -57,8 +57,8 @@ fn every_unary() {
 }
 
 #[test]
-fn step_and_guard_pass_nothing_back() {
-    for f in [Unary::Step, Unary::Guard] {
+fn step_and_guards_pass_nothing_back() {
+    for f in [Unary::Step, Unary::Guard, Unary::EmptyGuard] {
         let mut b = Builder::new();
         let x = param(&mut b, "x", &[3]);
         let flat = b.unary("flat", f, x).unwrap();
@@ -89,6 +89,7 @@ fn every_binary_with_every_broadcast() {
         Binary::Mul,
         Binary::Div,
         Binary::DivOrZero,
+        Binary::MulOrZero,
         Binary::Max,
     ] {
         for (a, c) in shapes {
@@ -327,6 +328,57 @@ fn cross_entropy_of_other_probabilities_goes_through_its_primitives() {
         composite::cross_entropy(b, "loss", x, probs, &[0, 2])
     });
     assert_eq!(checked.cells, 6);
+}
+
+#[test]
+fn a_loss_beyond_the_smallest_probability_is_finite_and_so_are_its_gradients() {
+    // Below the smallest normal number a probability has lost digits.
+    assert_eq!(Binary::LnOr.eval(1e-40_f32, -92.0), -92.0);
+    assert_eq!(Binary::LnOr.eval(1e-40_f64, -92.0), libm::log(1e-40));
+    // The second label is ignored: its probability underflows too, and nothing comes of it.
+    let far = [0.0, 0.0, -900.0, -900.0, 1.0, 0.0];
+    for through in [false, true] {
+        let mut b = Builder::new();
+        let x = b
+            .constant("x", Shape::new(&[1, 2, 3]), Constant::Float(far.into()))
+            .unwrap();
+        let offset = param(&mut b, "offset", &[1, 2, 3]);
+        let x = b.binary("logits", Binary::Add, x, offset).unwrap();
+        let copy = b.affine("copy", Affine::Add(0.0), x).unwrap();
+        let probs = composite::softmax(&mut b, "probs", copy, Shift::WhenNeeded, false).unwrap();
+        let logits = if through { x } else { copy };
+        let loss = composite::cross_entropy(&mut b, "loss", logits, probs, &[2, -1]).unwrap();
+        backward(&mut b, loss).unwrap();
+        let (_, at) = common::finite::run(b, 1);
+        let (l, p) = (at("logits"), at("probs"));
+        assert_eq!((p[2], p[3]), (0.0, 0.0));
+        let expected = (l[0].exp() + l[1].exp()).ln() - l[2];
+        assert!((at("loss.mean")[0] - expected).abs() < 1e-9);
+        assert_eq!(at("loss.per_position")[1], 0.0);
+        let expected = [p[0], p[1], -1.0, 0.0, 0.0, 0.0];
+        for (g, e) in at("grad.offset").iter().zip(expected) {
+            assert!((g - e).abs() < 1e-12, "{through}: {g} {e}");
+        }
+    }
+}
+
+#[test]
+fn a_row_that_sees_nothing_is_0_with_every_shift() {
+    for shift in [Shift::WhenNeeded, Shift::Always, Shift::Never] {
+        let mut b = Builder::new();
+        let x = param(&mut b, "x", &[2, 3]);
+        let hidden = b
+            .mask("mask", Shape::new(&[2, 3]), vec![1, 1, 1, 0, 1, 0])
+            .unwrap();
+        let x = b.mask_fill("masked", x, hidden, f64::NEG_INFINITY).unwrap();
+        let y = composite::softmax(&mut b, "y", x, shift, true).unwrap();
+        let loss = common::finite::weighted_sum(&mut b, y);
+        backward(&mut b, loss).unwrap();
+        let (_, at) = common::finite::run(b, 1);
+        assert_eq!(at("y")[..3], [0.0; 3], "{shift:?}");
+        assert!(at("y")[3] + at("y")[5] > 0.999, "{shift:?}");
+        assert!(at("grad.x").iter().all(|g| g.is_finite()), "{shift:?}");
+    }
 }
 
 #[test]

@@ -80,7 +80,9 @@ impl Writer<'_> {
             Op::Binary(f) => match f {
                 Binary::Add => (format!("{} + {}", x(0).0, x(1).0), true),
                 Binary::Sub => (format!("{} - {}", x(0).0, tight(1)), true),
-                Binary::Mul => plain(format!("{} ⊙ {}", tight(0), tight(1))),
+                // Both of its ways are this function.
+                Binary::LnOr => plain(format!("ln({})", x(0).0)),
+                Binary::Mul | Binary::MulOrZero => plain(format!("{} ⊙ {}", tight(0), tight(1))),
                 Binary::Div | Binary::DivOrZero => {
                     plain(format!("{} / {}", tight(0), self.divisor(node.inputs[1])))
                 }

@@ -169,6 +169,11 @@ impl<'t> Explainer<'t> {
         }
     }
 
+    /// The smallest positive number of full precision that its trace can hold.
+    pub fn smallest_normal(&self) -> f64 {
+        self.trace.precision().smallest_normal()
+    }
+
     /// Writes what words a line has (why a score is masked) in `lang` instead of English.
     #[must_use]
     pub fn speaking(mut self, lang: Lang) -> Self {
@@ -537,7 +542,9 @@ impl<'t> Explainer<'t> {
                 inner(b).inside(Binds::Product).signed(),
                 Binds::Sum,
             ),
-            Binary::Mul => Piece::join(
+            Binary::LnOr if self.value(a) < self.smallest_normal() => inner(b),
+            Binary::LnOr => unary(Unary::Ln, inner(a)),
+            Binary::Mul | Binary::MulOrZero => Piece::join(
                 inner(a).inside(Binds::Product),
                 "×",
                 inner(b).inside(Binds::Product),

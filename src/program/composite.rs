@@ -85,10 +85,11 @@ pub fn softmax(b: &mut Builder, name: &str, x: NodeId, shift: Shift, masked: boo
             Shift::Never => x,
             Shift::WhenNeeded | Shift::Always => {
                 let max = b.reduce_last("max", Reduction::Max, x)?;
-                let by = if shift == Shift::WhenNeeded {
-                    b.unary("shift", Unary::Guard, max)?
-                } else {
-                    max
+                let by = match shift {
+                    Shift::WhenNeeded => b.unary("shift", Unary::Guard, max)?,
+                    // −∞ − −∞ would not be a number.
+                    _ if masked => b.unary("shift", Unary::EmptyGuard, max)?,
+                    _ => max,
                 };
                 let shifted = b.binary("shifted", Binary::Sub, x, by)?;
                 b.inline(shifted)
@@ -499,8 +500,23 @@ pub fn dropout(b: &mut Builder, name: &str, x: NodeId, rate: f64, seed: u64, str
     b.binary(name, Binary::Mul, x, mask)
 }
 
-/// Mean cross-entropy of `probs [batch, token, vocab]` at `labels`; a negative label is ignored.
-/// Nodes `labels`, `target_probs`, `per_position` `[batch, token]`, `sum`, `mean` (a scalar).
+/// ln of the softmax's result `probs` at `ids`, found without it: the shifted score − ln Σ. Finite where the
+/// probability itself is too small for its type.
+fn log_softmax_at(b: &mut Builder, probs: NodeId, ids: NodeId) -> Built {
+    let parts = |b: &Builder, id: NodeId| b.program().node(id).inputs.clone();
+    let (exp, sum) = (parts(b, probs)[0], parts(b, probs)[1]);
+    let shifted = parts(b, exp)[0];
+    let score = b.gather("target_shifted", Pick::Along, shifted, ids)?;
+    let log_sum = b.unary("log_sum", Unary::Ln, sum)?;
+    let log = b.binary("log_softmax", Binary::Sub, score, log_sum)?;
+    for id in [score, log_sum, log] {
+        b.inline(id);
+    }
+    Ok(log)
+}
+
+/// Mean cross-entropy of `probs [batch, token, vocab]`, the softmax of `logits`, at `labels`; a negative label is
+/// ignored. Nodes `labels`, `target_probs`, `per_position` `[batch, token]`, `sum`, `mean` (a scalar).
 ///
 /// # Errors
 /// Where the number of labels is not batch·token, or none counts.
@@ -535,7 +551,10 @@ pub fn cross_entropy(
         let picked = b.gather("target_probs_column", Pick::Along, probs, ids)?;
         b.inline(picked);
         let picked = b.reshape("target_probs", picked, rows)?;
-        let log = b.unary("log", Unary::Ln, picked)?;
+        let spare = log_softmax_at(b, probs, ids)?;
+        let spare = b.reshape("log_softmax_row", spare, rows)?;
+        b.inline(spare);
+        let log = b.binary("log", Binary::LnOr, picked, spare)?;
         b.inline(log);
         let all = if counted == labels.len() {
             b.unary("per_position", Unary::Neg, log)?
@@ -547,7 +566,7 @@ pub fn cross_entropy(
                 .map(|&l| f64::from(u8::from(l >= 0)))
                 .collect();
             let keep = b.constant("counted", rows, Constant::Float(keep))?;
-            b.binary("per_position", Binary::Mul, nll, keep)?
+            b.binary("per_position", Binary::MulOrZero, nll, keep)?
         };
         let flat = b.reshape(
             "per_position_flat",

@@ -183,6 +183,8 @@ pub enum Unary {
     Cos,
     /// What a softmax subtracts from a row whose maximum is x: 0 while exp is safe, else x (0 for −∞).
     Guard,
+    /// x, and 0 for −∞: what a softmax that always subtracts takes from a row whose every score is masked.
+    EmptyGuard,
 }
 
 /// Two numbers in, one out.
@@ -199,6 +201,10 @@ pub enum Binary {
     Div,
     /// a / b, and 0 where b is 0: the weights of a row whose every score is masked.
     DivOrZero,
+    /// a × b, and 0 where b is 0, whatever a is: the loss of a position whose label does not count.
+    MulOrZero,
+    /// ln a, and b where a is below the smallest normal number: b is the logarithm found without a.
+    LnOr,
     /// The larger; NaN where one is NaN.
     Max,
 }
@@ -265,6 +271,13 @@ impl Unary {
                     x
                 }
             }
+            Unary::EmptyGuard => {
+                if x == T::NEG_INFINITY {
+                    T::ZERO
+                } else {
+                    x
+                }
+            }
         }
     }
 
@@ -285,6 +298,7 @@ impl Unary {
             Unary::Sin => "sin",
             Unary::Cos => "cos",
             Unary::Guard => "guard",
+            Unary::EmptyGuard => "empty_guard",
         }
     }
 }
@@ -305,6 +319,20 @@ impl Binary {
                     a / b
                 }
             }
+            Binary::MulOrZero => {
+                if b == T::ZERO {
+                    T::ZERO
+                } else {
+                    a * b
+                }
+            }
+            Binary::LnOr => {
+                if a < T::MIN_POSITIVE {
+                    b
+                } else {
+                    a.ln()
+                }
+            }
             Binary::Max => Reduction::larger(a, b),
         }
     }
@@ -317,6 +345,8 @@ impl Binary {
             Binary::Mul => "mul",
             Binary::Div => "div",
             Binary::DivOrZero => "div_or_zero",
+            Binary::MulOrZero => "mul_or_zero",
+            Binary::LnOr => "ln_or",
             Binary::Max => "max_of",
         }
     }

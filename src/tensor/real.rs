@@ -16,6 +16,16 @@ pub enum Precision {
     F64,
 }
 
+impl Precision {
+    /// The smallest positive number of full precision.
+    pub fn smallest_normal(self) -> f64 {
+        match self {
+            Self::F32 => f64::from(f32::MIN_POSITIVE),
+            Self::F64 => f64::MIN_POSITIVE,
+        }
+    }
+}
+
 mod sealed {
     pub trait Sealed {}
     impl Sealed for f32 {}
@@ -52,6 +62,8 @@ pub trait Real:
     const NEG_INFINITY: Self;
     /// The most negative finite number.
     const LOWEST: Self;
+    /// The smallest positive number of full precision.
+    const MIN_POSITIVE: Self;
     /// Largest `x` for which `exp(x)` is safe to sum: beyond it, a softmax subtracts the row's maximum first.
     const EXP_SAFE: Self;
 
@@ -98,6 +110,7 @@ macro_rules! real {
             const ONE: Self = 1.0;
             const NEG_INFINITY: Self = <$t>::NEG_INFINITY;
             const LOWEST: Self = <$t>::MIN;
+            const MIN_POSITIVE: Self = <$t>::MIN_POSITIVE;
             const EXP_SAFE: Self = $safe;
             #[inline]
             fn from_f64(x: f64) -> Self {

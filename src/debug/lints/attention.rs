@@ -203,7 +203,7 @@ impl Back {
 fn is_shift(program: &Program, id: NodeId) -> bool {
     let node = program.node(id);
     match node.op {
-        Op::Unary(Unary::Guard) => true,
+        Op::Unary(Unary::Guard | Unary::EmptyGuard) => true,
         Op::Reduce { kind, .. } => kind == Reduction::Max,
         _ => false,
     }

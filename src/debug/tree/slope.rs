@@ -30,7 +30,10 @@ pub(super) fn partial(x: &Explainer<'_>, arithmetic: &Arithmetic, c: Cell, y: f6
             let (of_a, of_b) = match f {
                 Binary::Add => (1.0, 1.0),
                 Binary::Sub => (1.0, -1.0),
-                Binary::Mul => (v, u),
+                Binary::MulOrZero if v == 0.0 => (0.0, u),
+                Binary::Mul | Binary::MulOrZero => (v, u),
+                Binary::LnOr if u < x.smallest_normal() => (0.0, 1.0),
+                Binary::LnOr => (1.0 / u, 0.0),
                 Binary::DivOrZero if v == 0.0 => (0.0, 0.0),
                 Binary::Div | Binary::DivOrZero => (1.0 / v, -u / (v * v)),
                 Binary::Max => {
@@ -80,6 +83,6 @@ fn slope(f: Unary, x: f64, y: f64) -> f64 {
         Unary::Sigmoid => y * (1.0 - y),
         Unary::Sin => libm::cos(x),
         Unary::Cos => -libm::sin(x),
-        Unary::Guard => f64::from(u8::from(y != 0.0)),
+        Unary::Guard | Unary::EmptyGuard => f64::from(u8::from(y != 0.0)),
     }
 }

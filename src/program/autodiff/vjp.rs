@@ -139,7 +139,7 @@ impl Pass<'_> {
                 self.b.binary(name, Binary::Mul, dy, slope)
             }
             // Flat wherever they have a slope. The plan never asks.
-            Unary::Step | Unary::Guard => {
+            Unary::Step | Unary::Guard | Unary::EmptyGuard => {
                 let shape = self.b.shape(x);
                 self.filled(name, shape, 0.0)
             }
@@ -165,9 +165,17 @@ impl Pass<'_> {
                 let minus = self.unary_inline(name, "minus", Unary::Neg, dy)?;
                 self.summed(name, minus, target)
             }
-            (Binary::Mul, slot) => {
+            (Binary::MulOrZero, 0) => self.product_summed(name, f, dy, b, target),
+            (Binary::Mul | Binary::MulOrZero, slot) => {
                 let other = if slot == 0 { b } else { a };
                 self.product_summed(name, Binary::Mul, dy, other, target)
+            }
+            // Both are the same logarithm: the slope goes through a while a can carry it.
+            (Binary::LnOr, 0) => self.product_summed(name, Binary::DivOrZero, dy, a, target),
+            (Binary::LnOr, _) => {
+                let above = self.unary_inline(name, "above", Unary::Step, a)?;
+                let gate = self.one_minus(name, "gate", above)?;
+                self.product_summed(name, Binary::Mul, dy, gate, target)
             }
             (Binary::Div | Binary::DivOrZero, 0) => self.product_summed(name, f, dy, b, target),
             // −(Σ dy·y)/b: b is the same along the axes that are summed.
