@@ -127,9 +127,9 @@ fn layers(d: &mut Draw<'_>, decoder: bool, both: bool, d_model: usize) -> StackC
                 None
             },
             d_ff: if own { Some(1 + d.below(5)) } else { None },
-            norm: own.then(|| norm(d, d_model)),
-            attention: own.then(|| attention(d, false)),
-            ffn: own.then(|| ffn(d)),
+            norm: own.then(|| norm(d, d_model).into()),
+            attention: own.then(|| attention(d, false).into()),
+            ffn: own.then(|| ffn(d).into()),
             has_ffn: !d.of(&[false, false, true]),
             ..LayerConfig::default()
         }

@@ -20,9 +20,10 @@ type Case = (
 const CASES: &[Case] = &[
     ("a_million_layers", "8:19", "model.encoder.layers", "1000000 layers; 10000 are the most", "each group of layers counts `repeat` times"),
     ("a_model_too_large", "4:5", "model", "the model has 11000020000000 parameters; 8589934592 are the most", "choose fewer layers, a smaller width or voca"),
-    ("attention_too_large", "12:12", "runs[0]", "the run `encode` over 1000000 tokens would record about 20000286000000", "use fewer tokens, heads or layers"),
+    ("attention_too_large", "12:34", "source.length", "the run `encode` over 1000000 tokens would record about 24000286000000", "use fewer tokens, heads or layers"),
     ("base_of_0", "9:31", "model.positions.base", "the base must be a number above 0, not 0", "usual is 10000"),
     ("byte_order_mark", "6:9", "model.haeds", "there is no field `haeds` here", "did you mean `heads`? known here: d_model, h"),
+    ("cache_of_a_decoder_that_looks_ahead", "12:57", "runs[0].kv_cache", "the run `inference` keeps keys and values, and `attention.causal` is fa", "set `kv_cache: false`, or leave `attention.c"),
     ("carriage_returns", "6:19", "model.haeds", "there is no field `haeds` here", "did you mean `heads`? known here: d_model, h"),
     ("cell_is_no_number", "12:17", r#"weights.values."embed.weight"[1][1]"#, "a number is needed here, not `x`", "see the embedded scenarios"),
     ("control_characters", "3:58", "vocabulary[5]", r"the word `课\x1b[31m` stands twice in the vocabulary", "keep one of them"),
@@ -35,8 +36,9 @@ const CASES: &[Case] = &[
     ("field_twice", "7:9", "model.heads", "the field `heads` stands twice", "see the embedded scenarios"),
     ("fill_that_hides_nothing", "9:21", "model.attention.fill", "a masked score must become a number below 0, not 1000000000", "use `NegInfinity`, `TypeMinimum` or `Value(-"),
     ("fraction_for_a_whole_number", "5:18", "model.d_model", "a whole number is needed here, not `4.5`", "see the embedded scenarios"),
-    ("generation_too_long", "12:22", "runs[0].decode", "the run `inference` over 100000 tokens would record about 500079000000", "use fewer tokens, heads or layers"),
+    ("generation_too_long", "12:22", "runs[0].decode", "the run `inference` over 100000 tokens would record about 600079000000", "use fewer tokens, heads or layers"),
     ("generation_without_a_decoder", "12:12", "runs[0]", "the run `inference` generates, and for that it needs a decoder with an", "an encoder is run by `Encode()` or `Training"),
+    ("head_of_no_head", "6:9", "model.output", "there is no output head to tie or to add a bias to", "leave `none` out, or `tied` and `bias`"),
     ("heads_do_not_divide", "6:9", "model.heads", "3 heads do not divide d_model = 4", "choose a number of heads that divides d_mode"),
     ("id_outside", "11:32", "source.ids[1][1]", "id 7 is outside the vocabulary of 5", "ids go from 0 to 4"),
     ("kv_heads_do_not_divide", "8:43", "model.encoder.layers[1].kv_heads", "4 query heads cannot share 3 key/value heads evenly", "`kv_heads` must divide `heads`: 1 for multi-"),
@@ -46,6 +48,7 @@ const CASES: &[Case] = &[
     ("list_for_a_struct", "1:1", "", "`(` is needed here, not `[`", "fields stand in parentheses, also where all "),
     ("many_problems", "10:5", "weights", "the parameter `embed.weight` [vocab 5, d_model 4] has no value", "give it in `values`, in a file, or add an in"),
     ("mask_of_another_shape", "11:28", "source.mask", "the mask must have 1 × 2 × 2 entries", "Keys is (B,T), Row is (B,1,T), Square is (B,"),
+    ("mask_of_keys_of_another_shape", "11:26", "source.mask", "the mask must have 1 × 2 entries", "Keys is (B,T), Row is (B,1,T), Square is (B,"),
     ("matrix_the_other_way_round", "12:13", r#"weights.values."encoder.0.ffn.w2.weight""#, "`encoder.0.ffn.w2.weight` is [out 4, in 8], the values are [8, 4]", "the values fit the other way round: write `I"),
     ("missing_colon", "5:17", "model", "a `:` is needed after the name, not `4`", "see the embedded scenarios"),
     ("missing_comma", "6:9", "model", "a comma is missing before `heads`, inside the `(` of line 4, column 12", "put `,` between entries, or close with `)`"),
@@ -85,6 +88,8 @@ const CASES: &[Case] = &[
     ("too_few_in_a_tuple", "14:49", "walkthrough[0].views[0]", "2 values are needed here, and 1 given", "see the embedded scenarios"),
     ("top_k_of_0", "12:66", "runs[0].decode.top_k", "`top_k` of 0 leaves no token to choose from", "choose from 1 to 5, or leave it out"),
     ("top_p_above_1", "12:66", "runs[0].decode.top_p", "`top_p` lies above 0 and up to 1, not at 1.5", "leave it out to keep all tokens"),
+    ("type_outside", "10:26", "source.types", "token type 5 is outside the 2 of the model", "token types go from 0 to `model.embedding.to"),
+    ("types_of_a_target_beside_a_source", "12:26", "target.types", "beside an encoder only the source has token types", "leave `types` out here, or give them to the "),
     ("types_without_a_table", "11:28", "source.types", "token types are given, and the model has none", "set `model.embedding.token_types` to how man"),
     ("unknown_activation", "9:27", "model.ffn.activation", "`Gleu` is not one of the choices", "did you mean `Gelu`? known here: Relu, Gelu,"),
     ("unknown_escape", "13:18", "title.zh", "there is no such escape in a text", r"a backslash is written `\\`; known escapes a"),
@@ -386,4 +391,59 @@ fn slips_in_size_allocate_nothing_large() {
         );
         assert!(start.elapsed() < Duration::from_secs(10), "{name}");
     }
+}
+
+/// A run that would not fit the memory is refused; one that fits is not.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_run_larger_than_the_memory_is_refused_before_it_starts() {
+    for (length, code) in [(29_000, 2), (7_000, 2), (200, 0)] {
+        let text = format!(
+            r#"(name: "long", vocabulary: Words(["<pad>", "a"]),
+                model: (d_model: 4, heads: 1, d_ff: 4, output: (none: true), encoder: (layers: [()])),
+                weights: (init: [(with: Xavier)]),
+                source: (text: ["a"], length: {length}), runs: [Encode()])"#
+        );
+        let script = "ulimit -v 1048576 && exec \"$0\" --lang en steps -";
+        let mut child = Command::new("sh")
+            .args(["-c", script, env!("CARGO_BIN_EXE_tui-transformer")])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("a shell");
+        let mut stdin = child.stdin.take().expect("a pipe");
+        stdin.write_all(text.as_bytes()).expect("written");
+        drop(stdin);
+        let output = child.wait_with_output().expect("an end");
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{length}: {error}");
+        if code == 2 {
+            assert!(
+                error.contains("source.length") && error.contains("GiB are free"),
+                "{length}: {error}"
+            );
+        }
+    }
+}
+
+/// A pipe that nobody writes to is no file of weights: opening it would wait for ever.
+#[cfg(unix)]
+#[test]
+fn a_pipe_is_no_file_of_weights() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let made = Command::new("mkfifo")
+        .arg(folder.path().join("w.npz"))
+        .status()
+        .expect("mkfifo");
+    assert!(made.success());
+    let file = folder.path().join("pipe.ron");
+    let text = r#"(name: "pipe", vocabulary: Words(["a"]),
+        model: (d_model: 4, heads: 1, d_ff: 4, encoder: (layers: [()])),
+        weights: (files: [(path: "w.npz")]), source: (text: ["a"]), runs: [Encode()])"#;
+    std::fs::write(&file, text).expect("written");
+    let output = check("en", &file, Stdio::null());
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{error}");
+    assert!(error.contains("w.npz cannot be read"), "{error}");
 }

@@ -2,7 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use tui_transformer::scenario::load;
+use tui_transformer::model::config::{Activation, EpsAt, MaskFillConfig, NormPosition};
+use tui_transformer::model::params::resolve;
+use tui_transformer::program::{Leaf, Op, reason};
+use tui_transformer::scenario::{load, syntax, write};
 use tui_transformer::session::{AnyBindings, Options, Session, open};
 use tui_transformer::text::Lang;
 
@@ -19,6 +22,11 @@ fn session(name: &str) -> Session {
         Options::default(),
     )
     .unwrap_or_else(|p| panic!("{name}: {p:?}"))
+}
+
+fn of_text(text: &str) -> Session {
+    let scenario = syntax::read("-", text).unwrap_or_else(|d| panic!("{}", d.render(Lang::En)));
+    open(scenario, None, Options::default()).unwrap_or_else(|p| panic!("{p:?}"))
 }
 
 fn parameter(s: &Session, path: &str) -> Vec<f64> {
@@ -131,4 +139,80 @@ fn every_form_of_weights_is_the_same_matrix() {
     let c = &s.coverage;
     assert_eq!((c.inline, c.from_files, c.initialised), (5, 4, 1));
     assert_eq!(c.unused, ["model.unused", "extra"]);
+}
+
+#[test]
+fn keys_that_a_source_hides_are_hidden_in_cross_attention_too() {
+    let reasons = |mask: &str| {
+        let s = of_text(&format!(
+            r#"(name: "m", vocabulary: Words(["<pad>", "a", "b", "c"]),
+                model: (d_model: 4, heads: 1, d_ff: 4, encoder: (layers: [()]), decoder: (layers: [()])),
+                weights: (init: [(with: Normal(std: 0.5))]),
+                source: (text: ["a b c", "a b"], mask: {mask}),
+                target: (text: ["a b", "b c"]), runs: [Training()])"#
+        ));
+        let program = &s.runs[0].program;
+        let mask = program.find("decoder.0.cross_attn.mask").expect("padding");
+        match &program.node(mask).op {
+            Op::Leaf(Leaf::Mask(mask)) => mask.reasons.clone(),
+            op => panic!("{}", op.name()),
+        }
+    };
+    let (given, padding) = (reason::GIVEN, reason::PADDING);
+    // [sentence, query, key]: the second key of the first sentence by the mask, the third of the second as padding.
+    let rows = [
+        [0, given, 0],
+        [0, given, 0],
+        [0, 0, padding],
+        [0, 0, padding],
+    ];
+    let keys = reasons("Keys([[true, false, true], [true, true, true]])");
+    assert_eq!(keys, rows.concat());
+    let row = reasons("Row([[[true, false, true]], [[true, true, true]]])");
+    assert_eq!(row, rows.concat());
+    // A row for each source token is no row for the target's.
+    let each = "[[true, false, true], [true, true, true], [true, true, true]]";
+    let square = reasons(&format!("Square([{each}, {each}])"));
+    let rows = [[0, 0, 0], [0, 0, 0], [0, 0, padding], [0, 0, padding]];
+    assert_eq!(square, rows.concat());
+}
+
+#[test]
+fn a_layer_changes_what_it_gives_and_keeps_the_rest_of_the_model() {
+    let s = of_text(
+        r#"(name: "own", vocabulary: Words(["a", "b"]),
+            model: (
+                d_model: 4, heads: 1, d_ff: 4,
+                norm: (position: Pre, eps_at: BesideSigma),
+                attention: (qkv_bias: true, window: 3, fill: Value(-1e9)),
+                ffn: (activation: Silu, bias: true),
+                encoder: (layers: [
+                    (attention: (window: 2), ffn: (gated: true), norm: (eps: 1e-6)),
+                    (attention: (window: None)),
+                ]),
+            ),
+            weights: (init: [(with: Xavier)]),
+            source: (text: ["a b a"]), runs: [Encode()])"#,
+    );
+    let layers = resolve(&s.scenario.model).encoder;
+    let [first, second] = &layers[..] else {
+        panic!("{layers:?}")
+    };
+    assert_eq!(first.norm.position, NormPosition::Pre);
+    assert_eq!(
+        (first.norm.eps, first.norm.eps_at),
+        (1e-6, EpsAt::BesideSigma)
+    );
+    assert!(first.attention.qkv_bias && first.ffn.bias && first.ffn.gated);
+    assert_eq!(first.ffn.activation, Activation::Silu);
+    assert_eq!(first.attention.fill, MaskFillConfig::Value(-1e9));
+    assert_eq!(
+        (first.attention.window, second.attention.window),
+        (Some(2), None)
+    );
+    assert!(!second.ffn.gated);
+    // Written down, they are the same scenario.
+    let text = write(&s.scenario);
+    let again = syntax::read("-", &text).unwrap_or_else(|d| panic!("{}", d.render(Lang::En)));
+    assert_eq!(again, s.scenario, "{text}");
 }

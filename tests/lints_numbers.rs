@@ -466,3 +466,16 @@ fn dropout_that_acts_outside_training() {
     expected.extend(layer(0).into_iter().chain(layer(1)));
     assert_eq!(paths, expected);
 }
+
+#[test]
+fn a_rule_for_parameters_that_are_not_there() {
+    let s = embedded("gpt_block", |s| {
+        bare(s);
+        s.weights
+            .init
+            .insert(0, rule("encoder.*", Init::Constant(0.5)));
+    });
+    let found = found(&s);
+    let f = only(&found, Lint::InitUnused);
+    assert_eq!((&*f.path, f.severity), ("encoder.*", Severity::Warning));
+}

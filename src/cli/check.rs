@@ -145,6 +145,7 @@ fn expected(session: &Session) -> Result<Vec<ExpectedReport>, Failure> {
             .trace(run)
             .map_err(common::cannot_run)?
             .value(view.node);
+        let allowed = e.allowed(session.scenario.precision, session.precision);
         let far: Vec<f64> = view
             .cells
             .flats()
@@ -155,10 +156,7 @@ fn expected(session: &Session) -> Result<Vec<ExpectedReport>, Failure> {
             run,
             path: e.path.clone(),
             values: far.len(),
-            wrong: far
-                .iter()
-                .filter(|d| d.is_nan() || **d > e.tolerance)
-                .count(),
+            wrong: far.iter().filter(|d| d.is_nan() || **d > allowed).count(),
             largest: far.iter().copied().fold(0.0, f64::max),
         });
     }

@@ -9,6 +9,7 @@ use serde_json::{Value as Json, json};
 use super::global::Global;
 use super::{Failure, common, value};
 use crate::model::generate::{Calls, Choice};
+use crate::model::params::cacheable;
 use crate::session::generation::{Call, frame_flops};
 use crate::session::{MOST_BEAMS, RunKind, Session};
 use crate::text::{Lang, Msg, NumberFormat, escape};
@@ -49,9 +50,9 @@ pub struct Args {
     /// Beam search with so many beams.
     #[arg(long, value_name = "B", value_parser = value::count)]
     pub beams: Option<usize>,
-    /// Keep keys and values of earlier positions.
-    #[arg(long, value_name = "on|off", default_value = "on")]
-    pub kv_cache: value::Switch,
+    /// Keep keys and values of earlier positions; wherever the decoder is causal unless given.
+    #[arg(long, value_name = "on|off")]
+    pub kv_cache: Option<value::Switch>,
     /// For programs.
     #[arg(long)]
     pub json: bool,
@@ -285,7 +286,10 @@ fn plan(args: &Args, session: &Session) -> Result<Plan, Failure> {
             choice,
         },
     };
-    let cached = args.kv_cache == value::Switch::On;
+    let cached = match args.kv_cache {
+        Some(switch) => switch == value::Switch::On,
+        None => cacheable(session.model_of(used)),
+    };
     Ok(Plan {
         run: used,
         from,
@@ -431,7 +435,12 @@ fn to_json(session: &Session, plan: &Plan, made: &[Call], stop: &str) -> Result<
         flops.truncate(made.len());
         Ok(flops)
     };
-    let (with, without) = (flops(true)?, flops(false)?);
+    let with = if cacheable(session.model_of(plan.run)) {
+        flops(true)?
+    } else {
+        Vec::new()
+    };
+    let without = flops(false)?;
     let calls: Vec<Json> = made
         .iter()
         .enumerate()

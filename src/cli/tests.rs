@@ -209,7 +209,7 @@ fn export_arguments() {
 fn the_other_arguments() {
     let g: generate::Args = parse_args("tt x --prefix-ids 4,5 --top-k 3 --kv-cache off").unwrap();
     assert_eq!((&g.prefix_ids[..], g.samples()), (&[4, 5][..], true));
-    assert_eq!(g.kv_cache, value::Switch::Off);
+    assert_eq!(g.kv_cache, Some(value::Switch::Off));
     for bad in [
         "--greedy --top-k 3",
         "--prompt a --prefix-ids 1",

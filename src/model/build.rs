@@ -319,6 +319,8 @@ impl<'a> ModelBuilder<'a> {
                 let (_, source) = memory?;
                 let hidden = Hidden {
                     padding: source.real.as_deref(),
+                    // A mask that is each source token's own says nothing of the queries of the target.
+                    given: source.given.as_ref().filter(|g| g.queries == 1),
                     ..Hidden::default()
                 };
                 // One sentence may be read by several beams: the mask is then theirs together.

@@ -5,6 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::own::{OwnAttention, OwnFfn, OwnNorm};
+
 /// A whole model. `encoder` alone, `decoder` alone, or both (then the decoder may attend to the encoder).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -390,12 +392,12 @@ pub struct LayerConfig {
     pub d_v: Option<usize>,
     /// Width inside the feed-forward network.
     pub d_ff: Option<usize>,
-    /// Normalisation.
-    pub norm: Option<NormConfig>,
-    /// Attention.
-    pub attention: Option<AttentionConfig>,
-    /// Feed-forward network.
-    pub ffn: Option<FfnConfig>,
+    /// Normalisation; each of its settings that is not given is as in the model.
+    pub norm: Option<OwnNorm>,
+    /// Attention, likewise.
+    pub attention: Option<OwnAttention>,
+    /// Feed-forward network, likewise.
+    pub ffn: Option<OwnFfn>,
     /// Whether the layer has a feed-forward network.
     pub has_ffn: bool,
 }

@@ -97,8 +97,8 @@ fn stack(
         .map(|l| {
             let heads = wide(l.heads);
             let memory = if l.cross { memory } else { 0 };
-            // Raw, scaled and masked scores, exponentials and weights.
-            let scores = product([batch, heads, rows, keys.saturating_add(memory), 5]);
+            // Raw, scaled, masked and shifted scores, exponentials and weights.
+            let scores = product([batch, heads, rows, keys.saturating_add(memory), 6]);
             let width = product([heads, wide(l.d_k).saturating_add(wide(l.d_v)), 2]);
             let hidden = product([wide(l.d_ff), 4]);
             let residual = product([wide(config.d_model), 20]);

@@ -7,6 +7,7 @@ pub mod config;
 pub mod generate;
 pub mod limits;
 pub mod masks;
+pub mod own;
 pub mod params;
 pub mod validate;
 

@@ -113,20 +113,18 @@ pub fn resolve(config: &ModelConfig) -> Resolved {
                 .d_k
                 .or(config.d_k)
                 .unwrap_or_else(|| config.d_model.checked_div(heads).unwrap_or(0));
-            let attention = group
-                .attention
-                .clone()
-                .unwrap_or_else(|| config.attention.clone());
+            let own = group.attention.clone().unwrap_or_default();
+            let attention = own.over(&config.attention);
             let layer = ResolvedLayer {
                 heads,
                 kv_heads: group.kv_heads.or(config.kv_heads).unwrap_or(heads),
                 d_k,
                 d_v: group.d_v.or(config.d_v).unwrap_or(d_k),
                 d_ff: group.d_ff.unwrap_or(config.d_ff),
-                norm: group.norm.clone().unwrap_or_else(|| config.norm.clone()),
+                norm: group.norm.clone().unwrap_or_default().over(&config.norm),
                 causal: attention.causal.unwrap_or(decoder),
                 attention,
-                ffn: group.ffn.clone().unwrap_or_else(|| config.ffn.clone()),
+                ffn: group.ffn.clone().unwrap_or_default().over(&config.ffn),
                 has_ffn: group.has_ffn,
                 cross: decoder && has_encoder && group.cross_attention.unwrap_or(true),
             };
@@ -142,6 +140,12 @@ pub fn resolve(config: &ModelConfig) -> Resolved {
         encoder_final_norm: config.encoder.as_ref().is_some_and(|s| s.final_norm),
         decoder_final_norm: config.decoder.as_ref().is_some_and(|s| s.final_norm),
     }
+}
+
+/// Whether earlier keys and values stay as they are when a token is added: no layer of the decoder may let one token
+/// read what comes after it.
+pub fn cacheable(config: &ModelConfig) -> bool {
+    resolve(config).decoder.iter().all(|l| l.causal)
 }
 
 /// Every parameter of a model, in the order in which the model uses them.

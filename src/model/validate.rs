@@ -95,6 +95,9 @@ pub fn validate(config: &ModelConfig, vocab: VocabSizes) -> Vec<ConfigProblem> {
     if !found.is_empty() {
         return found;
     }
+    if config.output.none && (config.output.tied || config.output.bias) {
+        found.push(problem("model.output", Msg::new("config.no_head")));
+    }
     let both = config.encoder.is_some() && config.decoder.is_some();
     if config.embedding.shared && both && vocab.source != vocab.target {
         found.push(problem(
@@ -232,12 +235,21 @@ fn layer(
         ));
     }
     if let Some(n) = &l.norm {
-        norm(found, &format!("{at}.norm"), n, config.d_model);
+        norm(
+            found,
+            &format!("{at}.norm"),
+            &n.over(&config.norm),
+            config.d_model,
+        );
     }
-    if let Some(a) = &l.attention {
-        attention(found, &format!("{at}.attention"), a);
+    let a = l
+        .attention
+        .clone()
+        .unwrap_or_default()
+        .over(&config.attention);
+    if l.attention.is_some() {
+        attention(found, &format!("{at}.attention"), &a);
     }
-    let a = l.attention.as_ref().unwrap_or(&config.attention);
     let d_k = d_k.unwrap_or(config.d_model / heads);
     let d_v = l.d_v.or(config.d_v).unwrap_or(d_k);
     if !a.out_projection && heads * d_v != config.d_model {

@@ -112,6 +112,8 @@ lints! {
     NormGrowth = "norm_growth", "lint.norm_growth";
     /// A tensor of a weight file that nothing uses.
     WeightsUnused = "weights_unused", "lint.weights_unused";
+    /// A rule of `init` whose pattern fits no parameter.
+    InitUnused = "init_unused", "lint.init_unused";
     /// A parameter that the weight files lack was made up.
     WeightsMissing = "weights_missing", "lint.weights_missing";
     /// The output head and the embedding are two tables with nearly the same numbers.

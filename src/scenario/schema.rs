@@ -145,7 +145,9 @@ pub struct Input {
     pub types: Option<Vec<Vec<i64>>>,
 }
 
-/// A mask in one of its three usual shapes, true where visible.
+/// A mask in one of its three usual shapes, true where visible. Keys that a source hides from all alike (the first two
+/// shapes) are hidden from the decoder's cross-attention too; a mask with a row for each source token is of the
+/// encoder's self-attention alone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub enum MaskInput {
@@ -546,6 +548,24 @@ pub struct Expected {
     /// Largest difference.
     #[serde(default = "half_of_the_fourth_decimal")]
     pub tolerance: f64,
+}
+
+/// How far f32 may carry a figure of f64 from its value, in parts of the largest figure given with it: a run rounds each
+/// of its operations to half a part in 2²³, and a figure gathers some dozens of these.
+const F32_DRIFT: f64 = 64.0 * f32::EPSILON as f64;
+
+impl Expected {
+    /// The largest difference that a run of `computed` numbers may show, where the figures are of a run of `stated` ones.
+    pub fn allowed(&self, stated: Precision, computed: Precision) -> f64 {
+        if (stated, computed) != (Precision::F64, Precision::F32) {
+            return self.tolerance;
+        }
+        let scale = self
+            .values
+            .iter()
+            .fold(0.0, |most: f64, x| most.max(x.abs()));
+        self.tolerance + F32_DRIFT * scale.max(1.0)
+    }
 }
 
 fn half_of_the_fourth_decimal() -> f64 {

@@ -95,11 +95,19 @@ fn numbers<T: Real>(dtype: safetensors::Dtype, data: &[u8]) -> Option<(Vec<T>, S
             each(data, |b| half::bf16::from_le_bytes(b).to_f64()),
             Stored::Bf16,
         ),
-        Dtype::I64 => (each(data, |b| i64::from_le_bytes(b) as f64), Stored::Int),
-        Dtype::I32 => (
-            each(data, |b| f64::from(i32::from_le_bytes(b))),
-            Stored::Int,
-        ),
-        _ => return None,
+        _ => {
+            let whole = match dtype {
+                Dtype::I64 => each(data, |b| i64::from_le_bytes(b) as f64),
+                Dtype::U64 => each(data, |b| u64::from_le_bytes(b) as f64),
+                Dtype::I32 => each(data, |b| f64::from(i32::from_le_bytes(b))),
+                Dtype::U32 => each(data, |b| f64::from(u32::from_le_bytes(b))),
+                Dtype::I16 => each(data, |b| f64::from(i16::from_le_bytes(b))),
+                Dtype::U16 => each(data, |b| f64::from(u16::from_le_bytes(b))),
+                Dtype::I8 => each(data, |b| f64::from(i8::from_le_bytes(b))),
+                Dtype::U8 | Dtype::BOOL => each(data, |[b]: [u8; 1]| f64::from(b)),
+                _ => return None,
+            };
+            (whole, Stored::Int)
+        }
     })
 }

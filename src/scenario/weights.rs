@@ -26,6 +26,8 @@ pub struct Coverage {
     pub unused: Vec<String>,
     /// Parameters that the files lack and that a rule for everything made, although there are files.
     pub made_up: Vec<String>,
+    /// Patterns of initialisers that no parameter has a path for.
+    pub idle: Vec<String>,
 }
 
 /// The value of every parameter in `specs`. `open` reads a file named in the scenario; a parameter that `have` gives is
@@ -166,6 +168,7 @@ pub fn load<T: Real>(
         return Err(problems);
     }
     coverage.initialised = to_make.len();
+    coverage.idle = idle(weights, specs);
     let made: Vec<(&str, Tensor<T>)> = to_make
         .par_iter()
         .map(|(spec, init)| (spec.path.as_str(), make(spec, *init, weights.seed)))
@@ -176,6 +179,9 @@ pub fn load<T: Real>(
     );
     Ok((bindings, coverage))
 }
+
+/// Most names of a file that a message lists.
+const MOST_NAMED: usize = 8;
 
 /// Slips in the table of names of a file.
 fn names<T: Real>(
@@ -196,7 +202,15 @@ fn names<T: Real>(
             let near = nearest(path, known.iter().copied());
             problems.push(did_you_mean(Problem::new(at, msg), near));
         } else if !tensors.numbers.contains_key(name) && !tensors.unreadable.contains_key(name) {
-            let msg = Msg::new("weights.not_in_file").arg("name", escape(name));
+            let all: Vec<_> = tensors
+                .numbers
+                .keys()
+                .take(MOST_NAMED)
+                .map(|n| escape(n))
+                .collect();
+            let msg = Msg::new("weights.not_in_file")
+                .arg("name", escape(name))
+                .arg("names", all.join(", "));
             let near = nearest(name, tensors.numbers.keys().map(String::as_str));
             problems.push(did_you_mean(Problem::new(at, msg), near));
         }
@@ -315,16 +329,24 @@ fn not_finite(value: &WeightValue) -> Option<(String, f64)> {
 
 /// The first initialiser that holds for `path`, and its pattern.
 fn rule<'w>(weights: &'w Weights, path: &str) -> Option<(&'w str, Init)> {
-    let fits = |pattern: &str| {
-        GlobBuilder::new(pattern)
-            .literal_separator(false)
-            .build()
-            .is_ok_and(|g| g.compile_matcher().is_match(path))
-    };
-    if let Some(rule) = weights.init.iter().find(|r| fits(&r.paths)) {
-        return Some((rule.paths.as_str(), rule.with));
-    }
-    None
+    let rule = weights.init.iter().find(|r| fits(&r.paths, path))?;
+    Some((rule.paths.as_str(), rule.with))
+}
+
+fn fits(pattern: &str, path: &str) -> bool {
+    GlobBuilder::new(pattern)
+        .literal_separator(false)
+        .build()
+        .is_ok_and(|g| g.compile_matcher().is_match(path))
+}
+
+/// Patterns that fit no parameter; one for everything is none of them.
+fn idle(weights: &Weights, specs: &[ParamSpec]) -> Vec<String> {
+    let patterns = weights.init.iter().map(|r| &r.paths);
+    patterns
+        .filter(|p| *p != "*" && !specs.iter().any(|s| fits(p, &s.path)))
+        .cloned()
+        .collect()
 }
 
 /// Number `i` of the stream of `path`, uniform in [0, 1).

@@ -195,7 +195,7 @@ fn every_number_type_of_checkpoints_is_read() {
 
 #[test]
 fn tensors_of_other_types_and_slips_in_names_are_told() {
-    let file = WeightsOf(safetensors("U8", &[1, 2, 3, 4]));
+    let file = WeightsOf(safetensors("F8_E4M3", &[1, 2, 3, 4]));
     let told = file.problems(&[], &[matrix("w", 2, 2)]);
     assert_eq!(told, [("weights.files[0]", "weights.dtype")]);
     let file = WeightsOf(safetensors("F32", &[0; 16]));

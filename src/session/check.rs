@@ -1,12 +1,14 @@
 //! What is wrong with the runs of a scenario, found before any of them is built.
 
 use super::inputs::{Inputs, prefix};
+use super::memory;
 use crate::model::config::ModelConfig;
 use crate::model::limits::{self, Extent};
-use crate::model::params::VocabSizes;
+use crate::model::params::{VocabSizes, cacheable};
 use crate::scenario::diagnostic::Problem;
 use crate::scenario::schema::{Decode, Init, Input, Labels, Optimiser, Prefix, Run, Scenario};
 use crate::scenario::tokenise::Words;
+use crate::tensor::Precision;
 use crate::text::{Msg, escape};
 
 /// Most new tokens of a run.
@@ -20,6 +22,7 @@ pub(super) fn settings(
     inputs: &[&Inputs],
     vocab: VocabSizes,
     target_words: &Words,
+    precision: Precision,
 ) -> Vec<Problem> {
     let mut found = Vec::new();
     if s.runs.is_empty() {
@@ -64,18 +67,9 @@ pub(super) fn settings(
             if let (Run::Training { .. }, Some(t)) = (run, &inputs.target) {
                 (extent.target, extent.batch) = (t.tokens(), t.batch);
             }
-            if let Some(msg) = size(model, vocab, run.name(), &extent) {
-                let longest = limits::longest(&extent);
-                let at = match (msg.key, run) {
-                    ("config.max_len", _) if extent.source == longest => {
-                        field(run.with().source.is_some(), &at, "source")
-                    }
-                    ("config.max_len", Run::Training { .. }) => {
-                        field(run.with().target.is_some(), &at, "target")
-                    }
-                    (_, Run::Inference { .. }) => format!("{at}.decode"),
-                    _ => at.clone(),
-                };
+            if let Some(msg) = size(model, vocab, run.name(), &extent, precision) {
+                let calls = msg.key == "scenario.too_many_calls";
+                let at = too_long(s, run, &at, &extent, calls);
                 found.push(Problem::new(at, msg));
                 break;
             }
@@ -83,6 +77,26 @@ pub(super) fn settings(
     }
     initialisers(s, &mut found);
     found
+}
+
+/// The field that makes a run as long as it is.
+fn too_long(s: &Scenario, run: &Run, at: &str, extent: &Extent, calls: bool) -> String {
+    let own = run.with();
+    let input = |own: Option<&Input>, all: Option<&Input>, name: &str| {
+        let field = field(own.is_some(), at, name);
+        match own.or(all).and_then(|i| i.length) {
+            Some(_) => format!("{field}.length"),
+            None => field,
+        }
+    };
+    if extent.source == limits::longest(extent) && !calls {
+        return input(own.source.as_ref(), s.source.as_ref(), "source");
+    }
+    match run {
+        Run::Training { .. } => input(own.target.as_ref(), s.target.as_ref(), "target"),
+        Run::Inference { .. } => format!("{at}.decode"),
+        Run::Encode { .. } => at.to_owned(),
+    }
 }
 
 /// The model of a run: its own, or the scenario's.
@@ -138,7 +152,14 @@ fn needs(
         Run::Encode { .. } if !encodes => {
             found.push(missing("scenario.no_encoder"));
         }
-        Run::Inference { .. } => {
+        Run::Inference { kv_cache, .. } => {
+            if *kv_cache && !cacheable(model) {
+                let problem = Problem::new(
+                    format!("{at}.kv_cache"),
+                    Msg::new("scenario.cache_not_causal").arg("run", escape(run.name())),
+                );
+                found.push(problem);
+            }
             if model.decoder.is_none() || model.output.none {
                 found.push(missing("scenario.run_needs_decoder"));
             }
@@ -235,6 +256,7 @@ pub(super) fn size(
     vocab: VocabSizes,
     run: &str,
     extent: &Extent,
+    precision: Precision,
 ) -> Option<Msg> {
     let longest = limits::longest(extent);
     if let Some(rows) = limits::table(model).filter(|rows| *rows < longest) {
@@ -249,7 +271,28 @@ pub(super) fn size(
             .arg("value", cells);
         return Some(msg.arg("most", limits::MOST_CELLS));
     }
-    calls(model, run, extent)
+    too_large(cells, precision).map_or_else(
+        || calls(model, run, extent),
+        |msg| Some(msg.arg("run", escape(run)).arg("tokens", longest)),
+    )
+}
+
+/// Runs below this are started without asking how much memory there is.
+const SMALL: u128 = 1 << 28;
+
+/// Whether so many numbers are more than there is memory for.
+fn too_large(cells: u128, precision: Precision) -> Option<Msg> {
+    let each = match precision {
+        Precision::F32 => 4,
+        Precision::F64 => 8,
+    };
+    let bytes = cells.saturating_mul(each);
+    let free = (bytes > SMALL).then(memory::available)??;
+    let gib = |bytes: u128| format!("{:.1}", bytes as f64 / f64::from(1 << 30));
+    (bytes > u128::from(free)).then(|| {
+        let msg = Msg::new("scenario.memory").arg("value", gib(bytes));
+        msg.arg("most", gib(u128::from(free)))
+    })
 }
 
 /// Whether a run goes through more layers than a program may have.

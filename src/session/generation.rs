@@ -9,7 +9,7 @@ use super::{AnyBindings, Session};
 use crate::model::config::Positions;
 use crate::model::generate::{Calls, generate};
 use crate::model::limits::Extent;
-use crate::model::params::VocabSizes;
+use crate::model::params::{VocabSizes, cacheable};
 use crate::model::{ModelBuilder, Sequences};
 use crate::program::{NodeId, Program, cost};
 use crate::scenario::schema;
@@ -85,6 +85,9 @@ impl Session {
         if let Some(several) = inputs.source.as_ref().filter(|s| s.batch > 1) {
             return Err(Msg::new("generate.one_sentence").arg("batch", several.batch));
         }
+        if cached && !cacheable(model) {
+            return Err(Msg::new("generate.cache_not_causal"));
+        }
         let vocab = VocabSizes {
             source: self.source_words.len(),
             target: self.target_words.len(),
@@ -105,7 +108,7 @@ impl Session {
             calls: lengths.len(),
             ..extent
         };
-        let too_large = check::size(model, vocab, "generate", &extent);
+        let too_large = check::size(model, vocab, "generate", &extent, self.precision);
         if let Some(msg) = too_large.or_else(|| check::calls(model, "generate", &all)) {
             return Err(msg);
         }

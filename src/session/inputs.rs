@@ -80,15 +80,19 @@ pub(super) fn inputs(
 ) -> Inputs {
     let mut out = Inputs::default();
     let (encodes, decodes) = (given.model.encoder.is_some(), given.model.decoder.is_some());
-    let mut types = given.model.embedding.token_types;
-    if let ((at, Some(input)), true) = (&given.source, encodes) {
-        if let Some((sequences, tokens)) = sequences(at, input, source, types, found) {
-            (out.source, out.source_tokens) = (Some(sequences), tokens);
-        }
-        types = 0;
+    let types = given.model.embedding.token_types;
+    let beside = if encodes && types > 0 {
+        Types::OfSource
+    } else {
+        Types::Of(types)
+    };
+    if let ((at, Some(input)), true) = (&given.source, encodes)
+        && let Some((sequences, tokens)) = sequences(at, input, source, Types::Of(types), found)
+    {
+        (out.source, out.source_tokens) = (Some(sequences), tokens);
     }
     if let ((at, Some(input)), true) = (&given.target, decodes)
-        && let Some((sequences, tokens)) = sequences(at, input, target, types, found)
+        && let Some((sequences, tokens)) = sequences(at, input, target, beside, found)
     {
         (out.target, out.target_tokens) = (Some(sequences), tokens);
     }
@@ -112,6 +116,15 @@ pub(super) fn inputs(
         found.push(Problem::new(at, msg.arg("target", t.batch)));
     }
     out
+}
+
+/// Which token types a side has.
+#[derive(Clone, Copy)]
+enum Types {
+    /// So many; 0 for none.
+    Of(usize),
+    /// None, since the source beside it has them.
+    OfSource,
 }
 
 /// The tokens of every sentence, before padding.
@@ -200,7 +213,7 @@ fn sequences(
     at: &str,
     input: &Input,
     words: &Words,
-    token_types: usize,
+    token_types: Types,
     found: &mut Vec<Problem>,
 ) -> Option<(Sequences, Vec<Vec<Token>>)> {
     let before = found.len();
@@ -235,10 +248,17 @@ fn sequences(
     }
     let mut types = None;
     if let Some(given) = &input.types {
+        let none = match token_types {
+            Types::Of(_) => "scenario.no_types",
+            Types::OfSource => "scenario.types_of_source",
+        };
+        let token_types = match token_types {
+            Types::Of(count) => count,
+            Types::OfSource => 0,
+        };
         let outside = |id: &i64| usize::try_from(*id).map_or(true, |id| id >= token_types);
         if token_types == 0 {
-            let problem = Problem::new(format!("{at}.types"), Msg::new("scenario.no_types"));
-            found.push(problem);
+            found.push(Problem::new(format!("{at}.types"), Msg::new(none)));
         } else if given.len() != batch || given.iter().any(|r| r.len() != tokens) {
             found.push(wrong_size("types"));
         } else if let Some(id) = given.iter().flatten().find(|id| outside(id)) {
@@ -337,10 +357,11 @@ fn given_mask(
             .iter()
             .all(|m| m.len() == queries && m.iter().all(|r| r.len() == tokens));
     if !fits {
-        let msg = Msg::new("scenario.mask_shape")
-            .arg("batch", batch)
-            .arg("queries", queries)
-            .arg("tokens", tokens);
+        let mut wanted = vec![batch.to_string(), tokens.to_string()];
+        if !matches!(mask, MaskInput::Keys(_)) {
+            wanted.insert(1, queries.to_string());
+        }
+        let msg = Msg::new("scenario.mask_shape").arg("wanted", wanted.join(" × "));
         return Err(Problem::new(format!("{at}.mask"), msg));
     }
     Ok(GivenMask {

@@ -6,6 +6,7 @@ pub mod generation;
 mod inputs;
 pub mod insight;
 mod labels;
+mod memory;
 mod open;
 mod rebuild;
 mod remarks;

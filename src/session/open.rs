@@ -1,6 +1,7 @@
 //! From a scenario to a session.
 
 use std::collections::HashMap;
+use std::io::Read;
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -73,10 +74,15 @@ pub(super) fn open_beside(
                 .arg("why", e)
         };
         let meta = std::fs::metadata(&path).map_err(unreadable)?;
-        if meta.len() > LARGEST_FILE || meta.is_dir() {
+        // A pipe would wait for a writer, and a device has no end.
+        if meta.len() > LARGEST_FILE || !meta.is_file() {
             return Err(unreadable(std::io::Error::other("not a file of this kind")));
         }
-        std::fs::read(&path).map_err(unreadable)
+        let mut bytes = Vec::with_capacity(meta.len() as usize);
+        std::fs::File::open(&path)
+            .and_then(|file| file.take(LARGEST_FILE).read_to_end(&mut bytes))
+            .map_err(unreadable)?;
+        Ok(bytes)
     };
     let read_text = |name: &str| -> Result<String, Msg> {
         // A scenario in a file may have a corpus of the same name beside it.
@@ -135,14 +141,20 @@ pub(super) fn open_beside(
     }
     problems.extend(unlike);
     let of_runs: Vec<&Inputs> = changed.iter().map(|i| &**i).collect();
-    problems.extend(settings(&scenario, &of_runs, vocab, &target_words));
+    let precision = options.precision.unwrap_or(scenario.precision);
+    problems.extend(settings(
+        &scenario,
+        &of_runs,
+        vocab,
+        &target_words,
+        precision,
+    ));
     // Runs that change a part share the rest, and what is wrong with it.
     for i in (1..problems.len()).rev() {
         if problems[..i].contains(&problems[i]) {
             problems.remove(i);
         }
     }
-    let precision = options.precision.unwrap_or(scenario.precision);
     if base.is_some() {
         // An edit may leave parameters that nothing reads any more.
         let values = &mut scenario.weights.values;

@@ -2,6 +2,7 @@
 
 use super::{Finding, bracketed};
 use crate::debug::{cache, causality};
+use crate::model::params::cacheable;
 use crate::scenario::lint::{Lint, Severity};
 use crate::session::{RunKind, Session};
 use crate::text::Msg;
@@ -32,7 +33,8 @@ impl Decoding {
     pub fn of(session: &Session, wanted: impl Fn(usize) -> bool) -> Result<Self, Failed> {
         let mut found = Self::default();
         for (i, run) in session.runs.iter().enumerate().filter(|(i, _)| wanted(*i)) {
-            if let Some((calls, _)) = session.calls_of(i) {
+            let decodes = session.calls_of(i);
+            if let Some((calls, _)) = decodes.filter(|_| cacheable(session.model_of(i))) {
                 let report = cache::compare(session, i, &calls, &mut ())?;
                 found.caches.push((i, report));
             }

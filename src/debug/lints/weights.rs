@@ -40,8 +40,15 @@ pub(super) fn of_files(session: &Session) -> Vec<Finding> {
         node: None,
         ..finding(Lint::WeightsUnused, path)
     });
+    let idle = coverage.idle.iter();
+    let idle = idle.map(|pattern| Finding {
+        run: None,
+        node: None,
+        ..finding(Lint::InitUnused, pattern)
+    });
     let missing = coverage.made_up.iter();
     unused
+        .chain(idle)
         .chain(missing.map(|path| finding(Lint::WeightsMissing, path)))
         .collect()
 }

@@ -1,0 +1,92 @@
+//! What a layer has of its own: settings of which each may be left out, and is then the model's.
+
+use serde::{Deserialize, Serialize};
+
+use super::config::{
+    Activation, AttentionConfig, AttentionKind, EpsAt, FfnConfig, MaskBy, MaskFillConfig,
+    NormConfig, NormKind, NormPosition, Scale, SoftmaxShift,
+};
+
+macro_rules! own {
+    ($(#[$doc:meta])* $own:ident of $whole:ident as $name:literal { $($field:ident: $t:ty),* $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields, default, rename = $name)]
+        pub struct $own {
+            $(
+                /// Unless given, the model's.
+                #[serde(with = "given", skip_serializing_if = "Option::is_none")]
+                pub $field: Option<$t>,
+            )*
+        }
+
+        impl $own {
+            /// These settings, and the model's where one is not given.
+            pub fn over(&self, model: &$whole) -> $whole {
+                $whole { $($field: self.$field.clone().unwrap_or_else(|| model.$field.clone())),* }
+            }
+        }
+
+        impl From<$whole> for $own {
+            fn from(all: $whole) -> Self {
+                Self { $($field: Some(all.$field)),* }
+            }
+        }
+    };
+}
+
+own! {
+    /// Normalisation of a layer.
+    OwnNorm of NormConfig as "NormConfig" {
+        kind: NormKind,
+        position: NormPosition,
+        eps: f64,
+        eps_at: EpsAt,
+        affine: bool,
+        unbiased: bool,
+    }
+}
+
+own! {
+    /// Attention of a layer.
+    OwnAttention of AttentionConfig as "AttentionConfig" {
+        kind: AttentionKind,
+        scale: Scale,
+        qkv_bias: bool,
+        out_bias: bool,
+        out_projection: bool,
+        window: Option<usize>,
+        causal: Option<bool>,
+        fill: MaskFillConfig,
+        mask_by: MaskBy,
+        softmax: SoftmaxShift,
+    }
+}
+
+own! {
+    /// Feed-forward network of a layer.
+    OwnFfn of FfnConfig as "FfnConfig" {
+        activation: Activation,
+        gated: bool,
+        bias: bool,
+    }
+}
+
+/// A field that is there is given, also where it says `None`; it is written as its value alone.
+mod given {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[allow(clippy::ref_option)] // what serde hands over
+    pub fn serialize<T: Serialize, S: Serializer>(x: &Option<T>, to: S) -> Result<S::Ok, S::Error> {
+        match x {
+            Some(x) => x.serialize(to),
+            None => to.serialize_none(),
+        }
+    }
+
+    pub fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<T>, D::Error> {
+        T::deserialize(from).map(Some)
+    }
+}
