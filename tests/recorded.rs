@@ -32,7 +32,7 @@ fn compared(model: &str, change: fn(&mut Scenario), mode: Mode) -> Report {
 
 /// Every tensor of the recording is a node here (but those said), and all are the same.
 #[rstest]
-#[case("bert", 48, &["attention_mask"])]
+#[case("bert", 49, &[])]
 #[case("gpt2", 41, &[])]
 #[case("llama", 45, &["model.rotary_emb"])]
 #[case("plain", 30, &[])]

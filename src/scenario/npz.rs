@@ -40,7 +40,8 @@ pub fn read<T: Real>(bytes: &[u8]) -> Result<Tensors<T>, String> {
             .or_else(|| {
                 let widen = |x: bool| f64::from(u8::from(x));
                 Some((array(&mut archive, &name, widen)?, Stored::Int))
-            });
+            })
+            .or_else(|| small(&mut archive, &name));
         let key = name.trim_end_matches(".npy").to_owned();
         match read {
             Some((tensor, stored)) => {
@@ -51,6 +52,20 @@ pub fn read<T: Real>(bytes: &[u8]) -> Result<Tensors<T>, String> {
         }
     }
     Ok(out)
+}
+
+/// An array of short or unsigned integers.
+fn small<T: Real>(
+    archive: &mut NpzReader<Cursor<&[u8]>>,
+    name: &str,
+) -> Option<(Tensor<T>, Stored)> {
+    let found = array(archive, name, |x: u8| f64::from(x)).map(|t| (t, "u1"));
+    let found = found.or_else(|| Some((array(archive, name, |x: i8| f64::from(x))?, "i1")));
+    let found = found.or_else(|| Some((array(archive, name, |x: i16| f64::from(x))?, "i2")));
+    let found = found.or_else(|| Some((array(archive, name, |x: u16| f64::from(x))?, "u2")));
+    let found = found.or_else(|| Some((array(archive, name, |x: u32| f64::from(x))?, "u4")));
+    let found = found.or_else(|| Some((array(archive, name, |x: u64| x as f64)?, "u8")));
+    found.map(|(tensor, kind)| (tensor, Stored::Small(kind)))
 }
 
 fn array<T: Real, E: ReadableElement + Copy>(

@@ -94,8 +94,8 @@ impl Debugger {
     pub fn beside(&self, run: usize, node: NodeId) -> Option<(&Checked, &str, Tensor<f64>)> {
         let Compared { report, reference } = self.compared.as_deref()?;
         let checked = (report.run == run).then(|| report.of(node)).flatten()?;
-        let shape = &self.session.runs[run].program.node(node).shape;
-        let theirs = reference.beside(checked.against.as_ref()?, shape)?;
+        let node = self.session.runs[run].program.node(node);
+        let theirs = reference.beside(checked.against.as_ref()?, node)?;
         Some((checked, &report.reference, theirs))
     }
 
@@ -126,7 +126,7 @@ impl Debugger {
             }
         }
         let beyond = |c: &&Checked| matches!(c.state, State::Diverged | State::Drift);
-        for checked in report.nodes.iter().filter(beyond).take(MOST_ROWS) {
+        for checked in report.each().filter(beyond).take(MOST_ROWS) {
             let level = if checked.state == State::Diverged {
                 Level::Warning
             } else {
@@ -140,7 +140,7 @@ impl Debugger {
                     .action(go(&checked.place.path, index)),
             );
         }
-        let more = report.nodes.iter().filter(beyond).count();
+        let more = report.each().filter(beyond).count();
         if let Some(left) = more.checked_sub(MOST_ROWS).filter(|n| *n > 0) {
             answer.push(Row::new(Msg::new("compare.more").arg("count", left)));
         }
@@ -159,10 +159,9 @@ impl Debugger {
             return;
         };
         let report = &compared.report;
-        let mut all: Vec<&Checked> = (report.nodes.iter())
+        let all: Vec<&Checked> = (report.each())
             .filter(|c| c.state == State::Diverged)
             .collect();
-        all.dedup_by_key(|c| c.place.node);
         let here = (self.step().map(|s| s.run) == Some(report.run))
             .then(|| self.view().map(|v| v.node))
             .flatten();
