@@ -8,6 +8,7 @@
 //! hold, all of them: one tensor may hold three of our nodes side by side.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::OnceLock;
 
 use regex::{Captures, Regex};
@@ -58,7 +59,7 @@ struct File {
     names: Vec<Entry>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Rule {
     entry: Entry,
     pattern: Regex,
@@ -90,7 +91,7 @@ pub enum Idle {
 }
 
 /// A table of names.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Table {
     about: String,
     rules: Vec<Rule>,
@@ -160,6 +161,20 @@ impl Table {
             })
             .collect::<Result<_, Msg>>()?;
         Ok(Self { about, rules })
+    }
+
+    /// A person's own table in a file.
+    ///
+    /// # Errors
+    /// Where it cannot be read, or is none.
+    pub fn open(path: &Path) -> Result<Self, Msg> {
+        let name = path.to_string_lossy();
+        let text = std::fs::read_to_string(path).map_err(|e| {
+            Msg::new("compare.map.read")
+                .arg("file", escape(&name))
+                .arg("why", escape(&e.to_string()))
+        })?;
+        Self::read(&name, &text)
     }
 
     /// A person's own table, in RON or JSON: names and the paths they stand for, each a text or `(path, layout)`, or a

@@ -49,14 +49,17 @@ impl Fitted {
         }
     }
 
+    /// Its cells; `None` where it has none.
+    pub fn cells(&self) -> impl Iterator<Item = Option<f64>> + '_ {
+        let there = |i: usize| self.there.as_ref().is_none_or(|there| there[i]);
+        let cells = self.tensor.data().iter().enumerate();
+        cells.map(move |(i, &x)| there(i).then_some(x))
+    }
+
     /// All cells, `ours` where the reference has none.
     pub fn filled(&self, ours: &dyn Fn(usize) -> f64) -> Tensor<f64> {
-        let Some(there) = &self.there else {
-            return self.tensor.clone();
-        };
-        let cells = there.iter().zip(self.tensor.data()).enumerate();
-        let data: Vec<f64> = cells
-            .map(|(i, (there, &theirs))| if *there { theirs } else { ours(i) })
+        let data: Vec<f64> = (self.cells().enumerate())
+            .map(|(i, theirs)| theirs.unwrap_or_else(|| ours(i)))
             .collect();
         Tensor::new(*self.tensor.shape(), data)
     }

@@ -1,7 +1,8 @@
 use super::*;
 
 fn compared(ours: &[f64], theirs: &[f64], kind: Kind, tolerance: Tolerance) -> (Measure, State) {
-    let cells = sides(&|i| ours[i], &|i| ours[i], theirs);
+    let ours = |i: usize| ours[i];
+    let cells = sides(&ours, &ours, theirs);
     measure(&cells, kind, Unit::F32, &tolerance, Mode::Isolated)
 }
 

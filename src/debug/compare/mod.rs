@@ -37,7 +37,7 @@ use walk::{Beside, Plan, walk};
 const NAMES_TOLD: usize = 5;
 
 /// How to compare.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Options {
     /// From what.
     pub mode: Mode,
@@ -114,7 +114,11 @@ pub fn compare(
 /// Where a name is one, and the program has no node that it is said to be.
 fn unused(program: &Program, reference: &Reference, own: &Table) -> Result<Vec<String>, Failed> {
     let resolver = Resolver::new(program, Some(own));
-    let names: Vec<&str> = reference.tensors.iter().map(|t| t.name.as_str()).collect();
+    // Names of another run are paths and need no table.
+    let names: Vec<&str> = (reference.tensors.iter())
+        .filter(|_| !reference.is_run())
+        .map(|t| t.name.as_str())
+        .collect();
     let mut unused = Vec::new();
     for idle in resolver.idle(own, &names) {
         match idle {

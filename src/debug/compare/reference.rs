@@ -210,11 +210,11 @@ impl Reference {
         }
     }
 
-    /// The tensor that stood beside a node, as ours lies, NaN where it has no cell; `None` where it does not fit.
-    pub fn beside(&self, against: &Against, node: &Node) -> Option<Tensor<f64>> {
+    /// The tensor that stood beside a node, as ours lies, cell by cell; `None` where it does not fit.
+    pub fn beside(&self, against: &Against, node: &Node) -> Option<Vec<Option<f64>>> {
         let found = self.tensor(against.tensor);
         let fitted = fit(&found, against.layout.as_ref(), against.reading, node)?;
-        Some(fitted.tensor)
+        Some(fitted.cells().collect())
     }
 
     /// The number type that tensor `i` comes from, where it stands for a node that `computes`. The numbers of a

@@ -46,7 +46,7 @@ impl Plan<'_> {
     /// its steps.
     fn finest(&self) -> Unit {
         let coarsest = (self.program.nodes())
-            .filter(|(_, node)| computes(node))
+            .filter(|(id, _)| computes(self.program, *id))
             .flat_map(|(id, _)| self.beside.get(&id).into_iter().flatten())
             .filter_map(|b| self.reference.unit(b.tensor, true))
             .max()
@@ -58,9 +58,14 @@ impl Plan<'_> {
     }
 }
 
-/// Whether a node makes numbers of its own, and moves not only those that there are.
-fn computes(node: &Node) -> bool {
-    !matches!(node.op, Op::Leaf(_)) && !node.op.moves_only()
+/// Whether a node's numbers were computed, and are not given ones that were moved only.
+fn computes(program: &Program, id: NodeId) -> bool {
+    let node = program.node(id);
+    match node.op {
+        Op::Leaf(_) => false,
+        _ if node.op.moves_only() => node.inputs.iter().any(|i| computes(program, *i)),
+        _ => true,
+    }
 }
 
 /// Every node that the reference has, in order. `main` is what is compared, `other` the other number type.
@@ -120,14 +125,16 @@ impl<T: Real, U: Real> Sink<T> for Walker<'_, U> {
             let theirs = self.compare(id, node, value, &second, beside);
             // Of several tensors for one node, the run goes on from the first.
             if let (Mode::Isolated, None, Some(theirs)) = (self.plan.mode, &replaced, theirs) {
-                replaced = Some((theirs, self.unit_of(beside.tensor, node)));
+                replaced = Some((theirs, self.unit_of(beside.tensor, id)));
             }
         }
         let mut flow = Flow::Go;
         if let Some((theirs, unit)) = replaced {
             second = match node.op {
                 Op::Leaf(_) => cast(&theirs, node.dtype),
-                _ => cast(&stored(&theirs, &|i| value.get(i), unit), node.dtype),
+                // What was moved only was rounded before.
+                _ if node.op.moves_only() && same(&theirs, value) => second,
+                _ => cast(&stored(&theirs, value, unit), node.dtype),
             };
             flow = Flow::Replace(cast(&theirs, node.dtype));
             // What is given is what it is; what was computed was rounded.
@@ -164,8 +171,8 @@ impl<U: Real> Walker<'_, U> {
     }
 
     /// The number type that a tensor of the reference comes from, as a node.
-    fn unit_of(&self, tensor: usize, node: &Node) -> Unit {
-        let computed = computes(node);
+    fn unit_of(&self, tensor: usize, id: NodeId) -> Unit {
+        let computed = computes(self.plan.program, id);
         let own = self.plan.reference.unit(tensor, computed);
         match own {
             Some(unit) if computed => unit.max(self.finest),
@@ -219,7 +226,7 @@ impl<U: Real> Walker<'_, U> {
         let target = &beside.target;
         let theirs = fit(&found, target.layout.as_ref(), target.reading, node);
         let unit = self
-            .unit_of(beside.tensor, node)
+            .unit_of(beside.tensor, id)
             .max(self.units[id.index()]);
         let mut checked = Checked {
             place: Place {
@@ -291,12 +298,12 @@ impl<U: Real> Walker<'_, U> {
 /// The reference's values with what was rounded away when they were stored, seen as binary32 shows it: a step towards
 /// what we computed. What follows may have been computed before that rounding, as a loss from the logits is and not
 /// from the probabilities that were kept beside it.
-fn stored(theirs: &Tensor<f64>, ours: &dyn Fn(usize) -> f64, unit: Unit) -> Tensor<f64> {
+fn stored<T: Real>(theirs: &Tensor<f64>, ours: &Value<T>, unit: Unit) -> Tensor<f64> {
     if unit == Unit::F64 {
         return theirs.clone();
     }
     let step = |(i, &x): (usize, &f64)| {
-        let (near, ours) = (x as f32, ours(i));
+        let (near, ours) = (x as f32, ours.get(i));
         let next = if ours > x {
             near.next_up()
         } else if ours < x {
@@ -308,6 +315,10 @@ fn stored(theirs: &Tensor<f64>, ours: &dyn Fn(usize) -> f64, unit: Unit) -> Tens
     };
     let data: Vec<f64> = theirs.data().iter().enumerate().map(step).collect();
     Tensor::new(*theirs.shape(), data)
+}
+
+fn same<T: Real>(theirs: &Tensor<f64>, ours: &Value<T>) -> bool {
+    (theirs.data().iter().enumerate()).all(|(i, x)| x.to_bits() == ours.get(i).to_bits())
 }
 
 fn cast<T: Real>(from: &Tensor<f64>, dtype: DType) -> Value<T> {
