@@ -71,6 +71,17 @@ impl Unit {
         0.5f64.powi(digits)
     }
 
+    /// Its least number above 0.
+    pub(super) fn least(self) -> f64 {
+        let exponent = match self {
+            Unit::F64 => 1074,
+            Unit::F32 => 149,
+            Unit::F16 => 24,
+            Unit::Bf16 => 133,
+        };
+        0.5f64.powi(exponent)
+    }
+
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {

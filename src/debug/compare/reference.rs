@@ -35,6 +35,9 @@ pub fn is_file_of_tensors(path: &Path) -> bool {
     extension.is_some_and(|e| ["safetensors", "npz"].contains(&e.to_lowercase().as_str()))
 }
 
+/// More binary digits than a number has by chance that binary32 has: two in three of its own.
+const MANY_DIGITS: u32 = 16;
+
 /// Where a tensor's numbers are.
 #[derive(Clone, Debug)]
 enum Data {
@@ -51,7 +54,8 @@ pub struct Named {
     pub name: String,
     /// The number type that it comes from; `None` for ids and masks.
     pub unit: Option<Unit>,
-    /// Whether binary32 has all its numbers, and no half of it does: few digits may be few by chance.
+    /// Whether binary32 has all its numbers, and they use its digits: what is round has few in every type, and so has
+    /// what is left where numbers cancel.
     narrow: bool,
     data: Data,
 }
@@ -245,7 +249,7 @@ fn all_in(tensor: &Tensor<f64>, rounded: impl Fn(f64) -> f64) -> bool {
 }
 
 fn is_narrow(tensor: &Tensor<f64>) -> bool {
+    let digits = |x: f64| 53 - (x.to_bits() & ((1 << 52) - 1) | 1 << 52).trailing_zeros();
     all_in(tensor, |x| f64::from(x as f32))
-        && !all_in(tensor, |x| half::f16::from_f64(x).to_f64())
-        && !all_in(tensor, |x| half::bf16::from_f64(x).to_f64())
+        && tensor.data().iter().any(|x| digits(*x) > MANY_DIGITS)
 }

@@ -225,9 +225,7 @@ impl<U: Real> Walker<'_, U> {
         let found = reference.tensor(beside.tensor);
         let target = &beside.target;
         let theirs = fit(&found, target.layout.as_ref(), target.reading, node);
-        let unit = self
-            .unit_of(beside.tensor, id)
-            .max(self.units[id.index()]);
+        let unit = self.unit_of(beside.tensor, id).max(self.units[id.index()]);
         let mut checked = Checked {
             place: Place {
                 node: id,
@@ -302,12 +300,14 @@ fn stored<T: Real>(theirs: &Tensor<f64>, ours: &Value<T>, unit: Unit) -> Tensor<
     if unit == Unit::F64 {
         return theirs.clone();
     }
+    // The spacing of the type's numbers, as many times less as its roundoff is coarser than that of binary32.
+    let least = (unit.least() * Unit::F32.roundoff() / unit.roundoff()) as f32;
     let step = |(i, &x): (usize, &f64)| {
         let (near, ours) = (x as f32, ours.get(i));
         let next = if ours > x {
-            near.next_up()
+            near.next_up().max(near + least)
         } else if ours < x {
-            near.next_down()
+            near.next_down().min(near - least)
         } else {
             near
         };
