@@ -396,7 +396,8 @@ def merge(paths, path):
     """Puts the files of the ranks of one engine together, in order of rank; returns the tensors.
 
     What all ranks have alike is taken once. What differs is a share of each: heads where there are four axes (axis 1),
-    columns else. What only some ranks have (layers of a pipeline) is theirs.
+    columns else. What only some ranks have (layers of a pipeline) is theirs. Ranks that read different inputs have no
+    shares of the same tensors.
     """
     ranks = {}
     for one in paths:
@@ -416,6 +417,13 @@ def merge(paths, path):
     if sorted(ranks) != list(range(world)):
         raise RecordError(f"{world} ranks were recorded, and these files are of {sorted(ranks)}: give all of them")
     order = dict.fromkeys(name for r in range(world) for name in json.loads(ranks[r][0]["order"]))
+    for name in json.loads(about.get("inputs", "[]")):
+        parts = [ranks[r][1][name] for r in range(world) if name in ranks[r][1]]
+        if not all(_alike(parts[0], other) for other in parts[1:]):
+            raise RecordError(
+                f"the ranks read different inputs ({name}): each had a batch of its own, or a part of the sequence; "
+                "compare each file by itself"
+            )
     merged = {}
     for name in order:
         parts = [ranks[r][1][name] for r in range(world) if name in ranks[r][1]]

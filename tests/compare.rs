@@ -342,6 +342,32 @@ fn two_scenarios_stand_beside_one_another() {
     );
 }
 
+/// Cells that a scenario holds are its own: they differ on whichever side they are.
+#[test]
+fn edited_cells_of_either_side_are_found() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let edited = folder.path().join("edited.ron");
+    let out = Command::new(env!("CARGO_BIN_EXE_tui-transformer"))
+        .args(["play", "water_class", "-e", "ablate layer encoder.0", "-e"])
+        .arg(format!("save {}", text(&edited)))
+        .output()
+        .expect("runs");
+    let told = String::from_utf8_lossy(&out.stderr);
+    assert!(edited.is_file(), "{told}");
+    for mode in ["isolated", "cumulative"] {
+        for (a, b) in [
+            (text(&edited), "water_class"),
+            ("water_class", text(&edited)),
+        ] {
+            let (code, report) = json(&[a, b, "--mode", mode]);
+            let verdict = report["verdict"]["path"].as_str().unwrap_or_default();
+            assert_eq!(code, 1, "{mode}, {a}");
+            assert!(verdict.starts_with("encoder.0."), "{mode}, {a}: {verdict}");
+            assert_ne!(report["counts"]["match"], 0);
+        }
+    }
+}
+
 #[test]
 fn the_measures_of_others() {
     let case = Path::new("tests/data/reference/encoder_pre_ln_gelu_bias");

@@ -10,8 +10,10 @@ use ratatui::layout::Rect;
 use serde_json::Value as Json;
 use tui_transformer::app::action::Action;
 use tui_transformer::app::app::App;
+use tui_transformer::app::args::View;
 use tui_transformer::app::effect::Effect;
 use tui_transformer::app::ui::Settings;
+use tui_transformer::program::NodeId;
 use tui_transformer::session::{self, Session};
 use tui_transformer::tui::run::{draw, look};
 use tui_transformer::tui::theme::{Depth, Environment};
@@ -152,37 +154,121 @@ fn act(app: &mut App, line: &str) {
     }
 }
 
-#[test]
-fn the_screen_shows_both_columns_and_marks_what_differs() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let scenario = changed(folder.path(), "activation: Gelu,", "activation: GeluTanh,");
-    let mut app = App::new(opened(&scenario), None, Settings::default());
-    act(&mut app, &format!("compare {CASE}.safetensors"));
-    act(&mut app, "cancel");
-    act(&mut app, "next-diff");
-    act(&mut app, "view compare");
+fn screen(app: &App) -> Vec<String> {
     let environment = Environment {
         no_color: true,
         detected: Depth::True,
     };
     let area = Rect::new(0, 0, 120, 36);
     let mut buffer = Buffer::empty(area);
-    let look = look(&app.ui.settings, environment);
-    draw(&app, area, &mut buffer, &look);
-    let lines: Vec<String> = (0..area.height)
+    draw(app, area, &mut buffer, &look(&app.ui.settings, environment));
+    (0..area.height)
         .map(|y| (0..area.width).map(|x| buffer[(x, y)].symbol()).collect())
-        .collect();
+        .collect()
+}
+
+#[test]
+fn the_screen_shows_both_columns_and_marks_what_differs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let scenario = changed(folder.path(), "activation: Gelu,", "activation: GeluTanh,");
+    let mut app = App::new(opened(&scenario), None, Settings::default());
+    // Both columns are there at once, and nothing lies over them.
+    act(&mut app, &format!("compare {CASE}.safetensors"));
+    assert_eq!((app.ui.view, app.ui.overlays.len()), (View::Compare, 0));
+    act(&mut app, "next-diff");
+    let lines = screen(&app);
     let screen = lines.join("\n");
     assert!(screen.contains("this run beside"), "{screen}");
+    let headings = lines.iter().any(|l| {
+        let own = l.find("this run's own");
+        own.is_some_and(|at| l[at..].contains("reference"))
+    });
+    assert!(headings, "{screen}");
+    assert!(
+        screen.contains("computed from the reference's operands it differs"),
+        "{screen}"
+    );
     // The reference's number of the worst cell stands in the second column.
     let program = &app.debugger.session.runs[0].program;
     let node = program.find("encoder.0.ffn.act").expect("a node");
-    let (checked, _, theirs) = app.debugger.beside(0, node).expect("compared");
-    let cell = &checked.against.as_ref().expect("compared").cells[0];
-    assert_eq!(theirs.data()[cell.flat], cell.theirs);
+    let standing = app.debugger.beside(0, node).expect("compared");
+    let against = standing.checked.and_then(|c| c.against.as_ref());
+    let cell = &against.expect("compared").cells[0];
+    assert_eq!(
+        standing.theirs.expect("it fits")[cell.flat],
+        Some(cell.theirs)
+    );
     let at = lines
         .iter()
         .find(|l| l.contains('≠'))
         .unwrap_or_else(|| panic!("{screen}"));
     assert!(at.split('≠').count() == 2);
+}
+
+#[test]
+fn a_node_that_the_reference_lacks_has_one_column() {
+    let mut app = App::new(
+        opened(Path::new(&format!("{CASE}.ron"))),
+        None,
+        Settings::default(),
+    );
+    act(&mut app, &format!("compare {CASE}.safetensors"));
+    let program = &app.debugger.session.runs[0].program;
+    let lacks = |id: NodeId| {
+        let standing = app.debugger.beside(0, id).expect("it was compared");
+        standing.checked.is_some_and(|c| c.against.is_none())
+    };
+    let lacking = program.nodes().find(|(id, _)| lacks(*id)).expect("one");
+    let go = format!("go {}", lacking.1.path);
+    act(&mut app, &go);
+    let screen = screen(&app).join("\n");
+    assert!(screen.contains("not in the reference"), "{screen}");
+    assert!(
+        !screen.contains('≠') && !screen.contains("rounded"),
+        "{screen}"
+    );
+}
+
+/// The flags of the command line, in the debugger.
+#[test]
+fn limits_and_tables_of_names_are_taken_in_the_debugger() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let map = folder.path().join("names.ron");
+    std::fs::write(&map, r#"{"activations.{*}": "nothing.{*}"}"#).expect("writable");
+    let compare = format!("compare {CASE}.safetensors");
+    let told = play(
+        Path::new(&format!("{CASE}.ron")),
+        &[
+            &format!("{compare} --rtol 1e-17 --mode isolated"),
+            &format!("{compare} --policy torch"),
+            &format!("{compare} --map {}", map.display()),
+        ],
+    );
+    let good = |i: usize| told[i]["answers"][0]["rows"][0]["level"] == "done";
+    assert!(!good(0) && good(1));
+    assert!(message(&told[2]).contains("which this run does not have"));
+    let told = play(Path::new("water_class"), &["compare a.npz --tol 1"]);
+    assert!(message(&told[0]).contains("--tol is no flag"));
+}
+
+/// A node that no step shows belongs to the step that shows what comes of it, and one is there.
+#[test]
+fn a_difference_between_steps_is_at_a_step() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let scenario = changed(folder.path(), "eps: 0.00001", "eps: 0.001");
+    let mut app = App::new(opened(&scenario), None, Settings::default());
+    act(&mut app, &format!("compare {CASE}.ron"));
+    let first = app.debugger.step().map(|s| s.number.clone());
+    act(&mut app, "next-diff");
+    let step = app.debugger.step().expect("a step");
+    assert_ne!(Some(step.number.clone()), first);
+    let differs = app.debugger.view().expect("a view");
+    let program = &app.debugger.session.runs[0].program;
+    let path = &program.node(differs.node).path;
+    assert!(path.contains("norm1"), "{path}");
+    let at = app.debugger.steps.list();
+    let here = at.iter().find(|s| s.number == step.number).expect("a step");
+    let shown =
+        |v: &tui_transformer::walkthrough::View| program.node(v.node).path.contains("norm1");
+    assert!(here.views.iter().any(shown));
 }

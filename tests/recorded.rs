@@ -32,10 +32,10 @@ fn compared(model: &str, change: fn(&mut Scenario), mode: Mode) -> Report {
 
 /// Every tensor of the recording is a node here (but those said), and all are the same.
 #[rstest]
-#[case("bert", 48, &["attention_mask"])]
+#[case("bert", 49, &[])]
 #[case("gpt2", 41, &[])]
 #[case("llama", 45, &["model.rotary_emb"])]
-#[case("plain", 30, &[])]
+#[case("plain", 30, &["padding"])]
 fn a_recorded_model_matches(
     #[case] model: &str,
     #[case] nodes: usize,
@@ -44,12 +44,14 @@ fn a_recorded_model_matches(
 ) {
     let report = compared(model, |_| (), mode);
     assert_eq!(report.differences, []);
-    assert_eq!(report.count(State::Match), nodes);
+    let matched = report.nodes.iter().filter(|c| c.state == State::Match);
+    assert_eq!(matched.count(), nodes);
     assert_eq!(report.count(State::Drift), 0);
     assert_eq!(report.unmatched, not_ours);
 }
 
-/// A model, what is wrong in it, the first node that differs, and the last one before it that agrees.
+/// A model, what is wrong in it, the first node that differs, and the last one before it that agrees (none before what
+/// is given).
 type Fault = (&'static str, fn(&mut Scenario), &'static str, &'static str);
 
 const FAULTS: &[Fault] = &[
@@ -66,12 +68,7 @@ const FAULTS: &[Fault] = &[
         "encoder.0.ffn.act",
         "encoder.0.ffn.hidden",
     ),
-    (
-        "bert",
-        everything_is_real,
-        "encoder.0.self_attn.masked_scores",
-        "encoder.0.self_attn.k",
-    ),
+    ("bert", everything_is_real, "encoder.0.self_attn.mask", ""),
     (
         "bert",
         |s| s.model.attention.scale = Scale::SqrtDModel,
@@ -156,8 +153,8 @@ fn a_fault_is_named(#[values(Mode::Isolated, Mode::Cumulative)] mode: Mode) {
         let which = format!("fault {i}, of {model}");
         let verdict = report.verdict().expect(&which);
         assert_eq!(verdict.place.path, at, "{which}");
-        let before = verdict.last_match.as_ref().expect(&which);
-        assert_eq!(before.path, last, "{which}");
+        let before = verdict.last_match.as_ref().map_or("", |p| &p.path);
+        assert_eq!(before, last, "{which}");
         assert!(verdict.place.step.is_some(), "{which}");
         assert!(!verdict.carried, "{which}");
         if mode == Mode::Isolated {

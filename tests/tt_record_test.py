@@ -312,6 +312,19 @@ class Ranks(unittest.TestCase):
                 self.assertRegex(errors, message)
             self.assertEqual(len(load_file(path)), 7)
 
+    def test_batches_of_their_own_do_not_go_together(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "ref.safetensors")
+            model = nn.Sequential(nn.Linear(2, 2)).eval()
+            for rank in (0, 1):
+                with changed(RANK=str(rank), WORLD_SIZE="2"), torch.no_grad(), record(model, path):
+                    model(torch.full((1, 2), float(rank)))
+            files = [os.path.join(folder, f"ref.rank{rank}.safetensors") for rank in (0, 1)]
+            code, _, errors = script("--merge", *files, "-o", path)
+            self.assertEqual(code, 2)
+            self.assertRegex(errors, r"different inputs \(input\).*compare each file by itself")
+            self.assertFalse(os.path.exists(path))
+
     def test_rank_from_the_environment(self):
         for rank, world, wanted in (("1", "4", "ref.rank1.safetensors"), ("0", "1", "ref.safetensors")):
             with changed(RANK=rank, WORLD_SIZE=world):

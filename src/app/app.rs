@@ -154,9 +154,13 @@ impl App {
     pub fn report(&mut self, report: Report) {
         match report {
             Report::Reference(found) => {
-                let Found { reference, wanted } = *found;
+                let Found {
+                    reference,
+                    run,
+                    options,
+                } = *found;
                 self.debugger
-                    .compare_with(reference, wanted.run, wanted.mode, &mut self.ui);
+                    .compare_with(reference, run, &options, &mut self.ui);
             }
             report => self.ui.report(report),
         }

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::debug::compare::{Mode, Reference, Unopened};
+use crate::debug::compare::alias::Table;
+use crate::debug::compare::{Mode, Options, Reference, Tolerance, Unopened};
 use crate::text::Msg;
 
 /// One thing to do outside.
@@ -50,15 +51,28 @@ pub struct Wanted {
     pub name: String,
     /// What is computed from.
     pub mode: Mode,
+    /// How near.
+    pub tolerance: Tolerance,
+    /// A file with a person's own table of names.
+    pub map: Option<PathBuf>,
 }
 
 impl Wanted {
     /// Reads it.
     pub fn read(self) -> Report {
+        let names = match self.map.as_deref().map(Table::open).transpose() {
+            Ok(names) => names,
+            Err(msg) => return Report::Failed(msg),
+        };
         match Reference::open(&self.path, &self.name, false, None) {
             Ok(reference) => Report::Reference(Box::new(Found {
                 reference,
-                wanted: self,
+                run: self.run,
+                options: Options {
+                    mode: self.mode,
+                    tolerance: self.tolerance,
+                    names,
+                },
             })),
             Err(Unopened::Said(msg)) => Report::Failed(msg),
             Err(Unopened::Wrong(all)) => Report::Failed(match all.into_iter().next() {
@@ -74,8 +88,10 @@ impl Wanted {
 pub struct Found {
     /// The reference.
     pub reference: Reference,
-    /// What it was read for.
-    pub wanted: Wanted,
+    /// The run that is compared, by its place in the session.
+    pub run: usize,
+    /// How.
+    pub options: Options,
 }
 
 /// What became of an effect.

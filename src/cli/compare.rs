@@ -1,7 +1,7 @@
 //! `compare`: the first step that differs from a reference.
 
 use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::ValueEnum;
 
@@ -12,7 +12,7 @@ use crate::debug::compare::alias::Table;
 use crate::debug::compare::{
     Failed, Mode, Options, Policy, Reference, Tolerance, Unopened, compare,
 };
-use crate::text::{Lang, Msg, escape};
+use crate::text::{Lang, Msg};
 
 /// What a step is computed from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -92,7 +92,7 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
             rtol: args.rtol,
             atol: args.atol,
         },
-        names: args.map.as_deref().map(names).transpose()?,
+        names: args.map.as_deref().map(Table::open).transpose()?,
     };
     let asked = args.run.is_some();
     let name = &session.runs[run].name;
@@ -142,14 +142,4 @@ fn unopened(why: Unopened, lang: Lang) -> Failure {
             Failure::Diagnostic(parts.join("\n"))
         }
     }
-}
-
-fn names(path: &Path) -> Result<Table, Failure> {
-    let name = path.to_string_lossy();
-    let text = std::fs::read_to_string(path).map_err(|e| {
-        Msg::new("compare.map.read")
-            .arg("file", escape(&name))
-            .arg("why", escape(&e.to_string()))
-    })?;
-    Ok(Table::read(&name, &text)?)
 }

@@ -44,6 +44,13 @@ pub(super) fn text(
             .arg("names", list(names, lang));
         writeln!(out, "{}", say(msg))?;
     }
+    if !report.unused.is_empty() {
+        let names = report.unused.iter().map(String::as_str);
+        let msg = Msg::new("compare.map.unused")
+            .arg("count", report.unused.len())
+            .arg("names", list(names, lang));
+        writeln!(out, "{}", say(msg))?;
+    }
     for (name, kind) in &report.unreadable {
         let msg = Msg::new("compare.unreadable").arg("name", escape(name));
         writeln!(out, "{}", say(msg.arg("type", escape(kind))))?;
@@ -74,11 +81,11 @@ fn table(
 ) -> io::Result<()> {
     let told = |c: &&Checked| matches!(c.state, State::Drift | State::Diverged);
     // Differences go before drift where there is no room for all.
-    let diverged = report.nodes.iter().filter(|c| c.state == State::Diverged);
-    let drifted = report.nodes.iter().filter(|c| c.state == State::Drift);
+    let diverged = report.each().filter(|c| c.state == State::Diverged);
+    let drifted = report.each().filter(|c| c.state == State::Drift);
     let mut chosen: Vec<&Checked> = diverged.chain(drifted).take(MOST_ROWS).collect();
     chosen.sort_by_key(|c| c.place.node);
-    let left = report.nodes.iter().filter(told).count() - chosen.len();
+    let left = report.each().filter(told).count() - chosen.len();
     if chosen.is_empty() {
         return Ok(());
     }
@@ -161,6 +168,7 @@ pub(super) fn to_json(head: &Head<'_>, report: &Report) -> Json {
         "differences": differences,
         "nodes": report.nodes.iter().map(node).collect::<Vec<_>>(),
         "unmatched": report.unmatched,
+        "unused": report.unused,
         "unreadable": report.unreadable.iter().map(|(name, kind)| json!({ "name": name, "type": kind })).collect::<Vec<_>>(),
     })
 }

@@ -147,20 +147,43 @@ fn numbers<T: Real>(descr: &str, data: &[u8]) -> Option<(Vec<T>, Stored)> {
             each(data, big, |b| f16::from_le_bytes(b).to_f64()),
             Stored::F16,
         ),
-        _ => {
-            let whole = match kind {
-                "i8" => each(data, big, |b| i64::from_le_bytes(b) as f64),
-                "u8" => each(data, big, |b| u64::from_le_bytes(b) as f64),
-                "i4" => each(data, big, |b| f64::from(i32::from_le_bytes(b))),
-                "u4" => each(data, big, |b| f64::from(u32::from_le_bytes(b))),
-                "i2" => each(data, big, |b| f64::from(i16::from_le_bytes(b))),
-                "u2" => each(data, big, |b| f64::from(u16::from_le_bytes(b))),
-                "i1" => each(data, big, |b| f64::from(i8::from_le_bytes(b))),
-                "u1" | "b1" => each(data, big, |[b]: [u8; 1]| f64::from(b)),
-                _ => return None,
-            };
-            (whole, Stored::Int)
-        }
+        "i8" => (
+            each(data, big, |b| i64::from_le_bytes(b) as f64),
+            Stored::Int,
+        ),
+        "i4" => (
+            each(data, big, |b| f64::from(i32::from_le_bytes(b))),
+            Stored::Int,
+        ),
+        "u8" => (
+            each(data, big, |b| u64::from_le_bytes(b) as f64),
+            Stored::Small("u8"),
+        ),
+        "u4" => (
+            each(data, big, |b| f64::from(u32::from_le_bytes(b))),
+            Stored::Small("u4"),
+        ),
+        "i2" => (
+            each(data, big, |b| f64::from(i16::from_le_bytes(b))),
+            Stored::Small("i2"),
+        ),
+        "u2" => (
+            each(data, big, |b| f64::from(u16::from_le_bytes(b))),
+            Stored::Small("u2"),
+        ),
+        "i1" => (
+            each(data, big, |b| f64::from(i8::from_le_bytes(b))),
+            Stored::Small("i1"),
+        ),
+        "u1" => (
+            each(data, big, |[b]: [u8; 1]| f64::from(b)),
+            Stored::Small("u1"),
+        ),
+        "b1" => (
+            each(data, big, |[b]: [u8; 1]| f64::from(u8::from(b != 0))),
+            Stored::Small("b1"),
+        ),
+        _ => return None,
     };
     Some((values?, stored))
 }

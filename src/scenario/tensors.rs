@@ -18,8 +18,11 @@ pub enum Stored {
     F16,
     /// The upper half of a binary32.
     Bf16,
-    /// Integers, or true and false.
+    /// Integers of 32 or 64 bits.
     Int,
+    /// True and false, unsigned and short integers: ids, masks, or codes of quantised weights, which are no numbers by
+    /// themselves. The name of the type.
+    Small(&'static str),
 }
 
 /// The tensors of a file.
@@ -73,7 +76,7 @@ pub fn read_tensors<T: Real>(name: &str, bytes: &[u8]) -> Result<Tensors<T>, Msg
     Ok(out)
 }
 
-/// Little-endian numbers of a type that parameters come in; `None` for another.
+/// Little-endian numbers; `None` for a type that is not known.
 fn numbers<T: Real>(dtype: safetensors::Dtype, data: &[u8]) -> Option<(Vec<T>, Stored)> {
     use safetensors::Dtype;
     fn each<T: Real, const N: usize>(data: &[u8], of: impl Fn([u8; N]) -> f64) -> Vec<T> {
@@ -95,19 +98,36 @@ fn numbers<T: Real>(dtype: safetensors::Dtype, data: &[u8]) -> Option<(Vec<T>, S
             each(data, |b| half::bf16::from_le_bytes(b).to_f64()),
             Stored::Bf16,
         ),
-        _ => {
-            let whole = match dtype {
-                Dtype::I64 => each(data, |b| i64::from_le_bytes(b) as f64),
-                Dtype::U64 => each(data, |b| u64::from_le_bytes(b) as f64),
-                Dtype::I32 => each(data, |b| f64::from(i32::from_le_bytes(b))),
-                Dtype::U32 => each(data, |b| f64::from(u32::from_le_bytes(b))),
-                Dtype::I16 => each(data, |b| f64::from(i16::from_le_bytes(b))),
-                Dtype::U16 => each(data, |b| f64::from(u16::from_le_bytes(b))),
-                Dtype::I8 => each(data, |b| f64::from(i8::from_le_bytes(b))),
-                Dtype::U8 | Dtype::BOOL => each(data, |[b]: [u8; 1]| f64::from(b)),
-                _ => return None,
-            };
-            (whole, Stored::Int)
-        }
+        Dtype::I64 => (each(data, |b| i64::from_le_bytes(b) as f64), Stored::Int),
+        Dtype::I32 => (
+            each(data, |b| f64::from(i32::from_le_bytes(b))),
+            Stored::Int,
+        ),
+        Dtype::BOOL => (
+            each(data, |[b]: [u8; 1]| f64::from(u8::from(b != 0))),
+            Stored::Small("BOOL"),
+        ),
+        Dtype::U8 => (each(data, |[b]: [u8; 1]| f64::from(b)), Stored::Small("U8")),
+        Dtype::I8 => (
+            each(data, |b| f64::from(i8::from_le_bytes(b))),
+            Stored::Small("I8"),
+        ),
+        Dtype::I16 => (
+            each(data, |b| f64::from(i16::from_le_bytes(b))),
+            Stored::Small("I16"),
+        ),
+        Dtype::U16 => (
+            each(data, |b| f64::from(u16::from_le_bytes(b))),
+            Stored::Small("U16"),
+        ),
+        Dtype::U32 => (
+            each(data, |b| f64::from(u32::from_le_bytes(b))),
+            Stored::Small("U32"),
+        ),
+        Dtype::U64 => (
+            each(data, |b| u64::from_le_bytes(b) as f64),
+            Stored::Small("U64"),
+        ),
+        _ => return None,
     })
 }

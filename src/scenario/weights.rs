@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use super::diagnostic::{Problem, nearest};
 use super::schema::{Init, WeightValue, Weights};
-use super::tensors::{Tensors, read_tensors};
+use super::tensors::{Stored, Tensors, read_tensors};
 use crate::model::params::{ParamRole, ParamSpec};
 use crate::tensor::{Real, Shape, Tensor, Value};
 use crate::text::{Msg, escape};
@@ -107,7 +107,11 @@ pub fn load<T: Real>(
                 .get(&spec.path)
                 .cloned()
                 .unwrap_or_else(|| format!("{}{}", file.prefix, spec.path));
-            if let Some(dtype) = tensors.unreadable.get(&name) {
+            let no_weights = match tensors.stored.get(&name) {
+                Some(Stored::Small(dtype)) => Some(*dtype),
+                _ => tensors.unreadable.get(&name).map(String::as_str),
+            };
+            if let Some(dtype) = no_weights {
                 let msg = Msg::new("weights.dtype")
                     .arg("name", escape(&name))
                     .arg("file", escape(&file.path))

@@ -62,7 +62,7 @@ impl Held {
     ///
     /// # Panics
     /// Where a held cell lies outside the value.
-    fn apply<T: Real>(&self, id: NodeId, value: Value<T>) -> Value<T> {
+    pub fn apply<T: Real>(&self, id: NodeId, value: Value<T>) -> Value<T> {
         fn put<E: Elem>(
             t: &Tensor<E>,
             cells: &BTreeMap<usize, f64>,

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::Debugger;
+use super::compare_asked::Asked;
 use crate::app::action::Action;
 use crate::app::answer::{Answer, Row};
-use crate::app::args;
+use crate::app::args::{self, View};
 use crate::app::effect::{Effect, Wanted};
 use crate::app::messages::Level;
 use crate::app::ui::Ui;
@@ -15,7 +16,6 @@ use crate::debug::compare::{
     Checked, Failed, Mode, Options, Reference, Report, State, compare, is_file_of_tensors,
 };
 use crate::program::NodeId;
-use crate::tensor::Tensor;
 use crate::text::{Lang, Msg, NumberFormat, escape};
 use crate::trace::derive::Cell;
 
@@ -26,19 +26,31 @@ pub(super) struct Compared {
     reference: Reference,
 }
 
+/// How a node stands in a comparison.
+#[derive(Debug)]
+pub struct Standing<'a> {
+    /// What the run was compared with.
+    pub reference: &'a str,
+    /// What each node was computed from.
+    pub mode: Mode,
+    /// What was found of it.
+    pub checked: Option<&'a Checked>,
+    /// The reference's cells as ours lie, where it has the node and the shapes fit.
+    pub theirs: Option<Vec<Option<f64>>>,
+}
+
 /// Differences that are listed.
 const MOST_ROWS: usize = 200;
 
 impl Debugger {
-    /// `:compare NAME [cumulative]`: with a file of tensors, a scenario, or another run of this one; without a name, what
-    /// the last comparison found.
+    /// `:compare NAME [cumulative] [--rtol R] …`: with a file of tensors, a scenario, or another run of this one; without
+    /// a name, what the last comparison found.
     pub(super) fn compare(&mut self, text: &str, ui: &mut Ui, effects: &mut Vec<Effect>) {
-        let (name, mode) = match text.rsplit_once(char::is_whitespace) {
-            Some((name, "cumulative")) => (name.trim(), Mode::Cumulative),
-            Some((name, "isolated")) => (name.trim(), Mode::Isolated),
-            _ => (text, Mode::Isolated),
+        let asked = match Asked::parse(text) {
+            Ok(asked) => asked,
+            Err(msg) => return ui.say(Level::Error, msg),
         };
-        if name.is_empty() {
+        if asked.name.is_empty() {
             match &self.compared {
                 Some(c) => ui.answer(self.compared_answer(&c.report, ui.settings.lang)),
                 None => ui.say(Level::Info, Msg::new("compare.none_yet")),
@@ -46,15 +58,20 @@ impl Debugger {
             return;
         }
         let run = self.step().map(|s| s.run).or(self.run).unwrap_or(0);
-        let path = PathBuf::from(name);
-        if let Some(other) = self.session.run_named(name)
+        let path = PathBuf::from(&asked.name);
+        if let Some(other) = self.session.run_named(&asked.name)
             && !is_file_of_tensors(&path)
         {
-            let called = format!("{} / {name}", self.session.scenario.name);
+            let called = format!("{} / {}", self.session.scenario.name, asked.name);
+            let options = Options {
+                mode: asked.mode,
+                tolerance: asked.tolerance,
+                names: None,
+            };
             match self.session.trace(other) {
                 Ok(trace) => {
                     let reference = Reference::from_trace(&called, trace);
-                    self.compare_with(reference, run, mode, ui);
+                    self.compare_with(reference, run, &options, ui);
                 }
                 Err(e) => ui.say(
                     Level::Error,
@@ -67,19 +84,26 @@ impl Debugger {
             path,
             run,
             name: self.session.runs[run].name.clone(),
-            mode,
+            mode: asked.mode,
+            tolerance: asked.tolerance,
+            map: asked.map,
         }));
     }
 
-    /// Compares run `run` with a reference that was read, and says what was found.
-    pub fn compare_with(&mut self, reference: Reference, run: usize, mode: Mode, ui: &mut Ui) {
-        let options = Options {
-            mode,
-            ..Options::default()
-        };
-        match compare(&self.session, run, &reference, &options) {
+    /// Compares run `run` with a reference that was read: both columns are shown, and a line says what was found.
+    pub fn compare_with(
+        &mut self,
+        reference: Reference,
+        run: usize,
+        options: &Options,
+        ui: &mut Ui,
+    ) {
+        match compare(&self.session, run, &reference, options) {
             Ok(report) => {
-                ui.answer(self.compared_answer(&report, ui.settings.lang));
+                let answer = self.compared_answer(&report, ui.settings.lang);
+                ui.say(Level::Info, told(&report, &answer, ui.settings.lang));
+                ui.answers.push(answer);
+                ui.view = View::Compare;
                 self.compared = Some(Arc::new(Compared { report, reference }));
             }
             Err(Failed::Nothing(msg)) => ui.say(Level::Error, msg),
@@ -90,13 +114,23 @@ impl Debugger {
         }
     }
 
-    /// The reference's tensor beside a node, as ours lies, and what was found of it.
-    pub fn beside(&self, run: usize, node: NodeId) -> Option<(&Checked, &str, Tensor<f64>)> {
+    /// How a node stands in the comparison of its run; `None` where its run was not compared.
+    pub fn beside(&self, run: usize, node: NodeId) -> Option<Standing<'_>> {
         let Compared { report, reference } = self.compared.as_deref()?;
-        let checked = (report.run == run).then(|| report.of(node)).flatten()?;
-        let shape = &self.session.runs[run].program.node(node).shape;
-        let theirs = reference.beside(checked.against.as_ref()?, shape)?;
-        Some((checked, &report.reference, theirs))
+        if report.run != run {
+            return None;
+        }
+        let checked = report.of(node);
+        let node = self.session.runs[run].program.node(node);
+        let theirs = checked
+            .and_then(|c| c.against.as_ref())
+            .and_then(|against| reference.beside(against, node));
+        Some(Standing {
+            reference: &report.reference,
+            mode: report.mode,
+            checked,
+            theirs,
+        })
     }
 
     fn compared_answer(&self, report: &Report, lang: Lang) -> Answer {
@@ -126,7 +160,7 @@ impl Debugger {
             }
         }
         let beyond = |c: &&Checked| matches!(c.state, State::Diverged | State::Drift);
-        for checked in report.nodes.iter().filter(beyond).take(MOST_ROWS) {
+        for checked in report.each().filter(beyond).take(MOST_ROWS) {
             let level = if checked.state == State::Diverged {
                 Level::Warning
             } else {
@@ -140,7 +174,7 @@ impl Debugger {
                     .action(go(&checked.place.path, index)),
             );
         }
-        let more = report.nodes.iter().filter(beyond).count();
+        let more = report.each().filter(beyond).count();
         if let Some(left) = more.checked_sub(MOST_ROWS).filter(|n| *n > 0) {
             answer.push(Row::new(Msg::new("compare.more").arg("count", left)));
         }
@@ -159,10 +193,9 @@ impl Debugger {
             return;
         };
         let report = &compared.report;
-        let mut all: Vec<&Checked> = (report.nodes.iter())
+        let all: Vec<&Checked> = (report.each())
             .filter(|c| c.state == State::Diverged)
             .collect();
-        all.dedup_by_key(|c| c.place.node);
         let here = (self.step().map(|s| s.run) == Some(report.run))
             .then(|| self.view().map(|v| v.node))
             .flatten();
@@ -190,7 +223,7 @@ impl Debugger {
         if self.steps.list().iter().all(|s| s.run != report.run) {
             self.choose_run(Some(report.run));
         }
-        self.show_cell(report.run, cell);
+        self.visit(report.run, cell);
         self.jumps.leave(spot);
         ui.say(
             Level::Info,
@@ -202,6 +235,17 @@ impl Debugger {
                     line(checked, ui.settings.lang).render(ui.settings.lang),
                 ),
         );
+    }
+}
+
+/// A comparison in one line: how many differ, and the first.
+fn told(report: &Report, answer: &Answer, lang: Lang) -> Msg {
+    let summary = answer.title.render(lang);
+    match report.verdict() {
+        None => Msg::new("compare.told_good").arg("summary", summary),
+        Some(first) => Msg::new("compare.told")
+            .arg("summary", summary)
+            .arg("path", escape(&first.place.path)),
     }
 }
 

@@ -1,8 +1,10 @@
 //! The why-chain: from a number to the numbers it was made of, step by step, and back.
 
+use std::collections::{HashSet, VecDeque};
+
 use super::Debugger;
 use crate::explain::{Explainer, Line, Style};
-use crate::program::{Leaf, Op};
+use crate::program::{Leaf, NodeId, Op};
 use crate::session::Place;
 use crate::tensor::Slice;
 use crate::text::NumberFormat;
@@ -77,6 +79,16 @@ impl Debugger {
         true
     }
 
+    /// Goes to the step that shows a cell, else to the one that shows what comes of it, with the cell beside it.
+    pub(super) fn visit(&mut self, run: usize, target: Cell) {
+        if self.find(run, target).is_none()
+            && let Some(step) = self.reader_of(run, target.node)
+        {
+            self.arrive_at(step);
+        }
+        self.show_cell(run, target);
+    }
+
     /// Shows a cell where the walkthrough shows it, else beside it.
     pub fn show_cell(&mut self, run: usize, target: Cell) {
         let here = self.at;
@@ -99,6 +111,24 @@ impl Debugger {
         if let Some(index) = index {
             self.select(0, &index);
         }
+    }
+
+    /// The first step that shows what is computed from a node, the nearest such values before others.
+    fn reader_of(&self, run: usize, node: NodeId) -> Option<usize> {
+        let program = &self.session.runs[run].program;
+        let mut seen = HashSet::from([node]);
+        let mut open = VecDeque::from([node]);
+        while let Some(id) = open.pop_front() {
+            for &user in program.users(id) {
+                if let Some(step) = self.steps.first_showing(run, user) {
+                    return Some(step);
+                }
+                if seen.insert(user) {
+                    open.push_back(user);
+                }
+            }
+        }
+        None
     }
 
     /// Where the walkthrough shows a cell; parameters are the same in every run.

@@ -3,6 +3,7 @@
 mod breaks;
 mod checks;
 mod compare;
+mod compare_asked;
 mod edited;
 mod edits;
 mod facts;
@@ -35,6 +36,7 @@ use crate::trace::AnyTrace;
 use crate::trace::derive::Cell;
 use crate::walkthrough::{Step, View};
 
+pub use compare::Standing;
 pub use facts::{Facts, Stats, Totals};
 pub use model::{Plane, StageModel, TableModel, TreeRow};
 pub use side::{Half, Seen, Side};

@@ -8,11 +8,13 @@
 //! hold, all of them: one tensor may hold three of our nodes side by side.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::OnceLock;
 
 use regex::{Captures, Regex};
 use serde::Deserialize;
 
+use super::fit::Reading;
 use super::layout::Layout;
 use crate::program::{NodeId, Program, ScopeKind};
 use crate::text::{Msg, escape};
@@ -37,6 +39,9 @@ struct Entry {
     path: String,
     #[serde(default)]
     layout: Option<String>,
+    /// Which of the node's cells it tells.
+    #[serde(default)]
+    reading: Reading,
     /// Holds only where the program has this path.
     #[serde(default)]
     needs: Option<String>,
@@ -54,15 +59,39 @@ struct File {
     names: Vec<Entry>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Rule {
     entry: Entry,
     pattern: Regex,
     layout: Option<Layout>,
 }
 
+impl Rule {
+    /// Its path with the number of the layer that a name has.
+    fn filled(&self, captures: &Captures<'_>) -> String {
+        match captures.name("L") {
+            Some(layer) => self.entry.path.replace("{L}", layer.as_str()),
+            None => self.entry.path.clone(),
+        }
+    }
+}
+
+/// A rule that says nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Idle {
+    /// No tensor has its name.
+    NoName(String),
+    /// A tensor has, and the program has nothing at its path.
+    NoPath {
+        /// The tensor's name.
+        name: String,
+        /// The path.
+        path: String,
+    },
+}
+
 /// A table of names.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Table {
     about: String,
     rules: Vec<Rule>,
@@ -75,6 +104,8 @@ pub struct Target {
     pub node: NodeId,
     /// How its axes lie, where it is not as ours.
     pub layout: Option<Layout>,
+    /// Which of its cells the tensor tells.
+    pub reading: Reading,
     /// The table that says so.
     pub table: String,
 }
@@ -132,6 +163,20 @@ impl Table {
         Ok(Self { about, rules })
     }
 
+    /// A person's own table in a file.
+    ///
+    /// # Errors
+    /// Where it cannot be read, or is none.
+    pub fn open(path: &Path) -> Result<Self, Msg> {
+        let name = path.to_string_lossy();
+        let text = std::fs::read_to_string(path).map_err(|e| {
+            Msg::new("compare.map.read")
+                .arg("file", escape(&name))
+                .arg("why", escape(&e.to_string()))
+        })?;
+        Self::read(&name, &text)
+    }
+
     /// A person's own table, in RON or JSON: names and the paths they stand for, each a text or `(path, layout)`, or a
     /// list of these.
     ///
@@ -162,6 +207,7 @@ impl Table {
                 name: name.clone(),
                 path: laid.path,
                 layout: laid.layout,
+                reading: Reading::Whole,
                 needs: None,
             }));
         }
@@ -217,33 +263,53 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// The nodes that `name` stands for; none where no table knows it or the program lacks them. The end `#2` is the
-    /// third call of a model, which is `gen.2` here.
+    /// The nodes that `name` stands for; none where no table knows it or the program lacks them.
     pub fn resolve(&self, name: &str) -> Vec<Target> {
+        (self.calls(name).into_iter())
+            .map(|(bare, call)| self.within(bare, &call))
+            .find(|found| !found.is_empty())
+            .unwrap_or_default()
+    }
+
+    /// The rules of a person's own table that say nothing of this program and of tensors with these names.
+    pub fn idle(&self, own: &Table, names: &[&str]) -> Vec<Idle> {
+        let idle = |rule: &Rule| {
+            let (mut fits, mut missing) = (false, None);
+            for &name in names {
+                let calls = self.calls(name);
+                let captures: Vec<_> = (calls.into_iter())
+                    .filter_map(|(bare, call)| Some((rule.pattern.captures(bare)?, call)))
+                    .collect();
+                let Some((first, _)) = captures.first() else {
+                    continue;
+                };
+                if (captures.iter()).any(|(c, call)| self.node(rule, c, call).is_some()) {
+                    return None;
+                }
+                fits = true;
+                missing.get_or_insert_with(|| (name, rule.filled(first)));
+            }
+            match missing {
+                Some((name, path)) if fits => Some(Idle::NoPath {
+                    name: name.to_owned(),
+                    path,
+                }),
+                _ => Some(Idle::NoName(rule.entry.name.clone())),
+            }
+        };
+        own.rules.iter().filter_map(idle).collect()
+    }
+
+    /// The name as a table may have it, and what our paths of that call begin with. The end `#2` is the third call of a
+    /// model, which is `gen.2` here.
+    fn calls<'n>(&self, name: &'n str) -> Vec<(&'n str, String)> {
         let (bare, call) = match name.rsplit_once('#') {
             Some((bare, n)) if n.parse::<usize>().is_ok() => (bare, n),
             _ => (name, "0"),
         };
-        let mut found = Vec::new();
-        if self.generates {
-            found = self.within(bare, &format!("gen.{call}."));
-        }
-        if found.is_empty() && bare == name {
-            found = self.within(name, "");
-        }
-        found
-    }
-
-    /// The path that a person's own table gives for `name`, where the program has nothing there.
-    pub fn misses(&self, own: &Table, name: &str) -> Option<String> {
-        let rule = own.rules.iter().find(|r| r.pattern.is_match(name))?;
-        let captures = rule.pattern.captures(name)?;
-        let path = |key: &str, path: &str| match captures.name(key) {
-            Some(found) => path.replace(&format!("{{{key}}}"), found.as_str()),
-            None => path.to_owned(),
-        };
-        let found = self.node(rule, &captures, "").is_some() || !self.resolve(name).is_empty();
-        (!found).then(|| path("L", &rule.entry.path))
+        let within = self.generates.then(|| (bare, format!("gen.{call}.")));
+        let outside = (bare == name).then(|| (name, String::new()));
+        within.into_iter().chain(outside).collect()
     }
 
     fn within(&self, name: &str, call: &str) -> Vec<Target> {
@@ -265,6 +331,7 @@ impl<'a> Resolver<'a> {
                     found.push(Target {
                         node,
                         layout: rule.layout.clone(),
+                        reading: rule.entry.reading,
                         table: table.about.clone(),
                     });
                 }

@@ -71,6 +71,17 @@ impl Unit {
         0.5f64.powi(digits)
     }
 
+    /// Its least number above 0.
+    pub(super) fn least(self) -> f64 {
+        let exponent = match self {
+            Unit::F64 => 1074,
+            Unit::F32 => 149,
+            Unit::F16 => 24,
+            Unit::Bf16 => 133,
+        };
+        0.5f64.powi(exponent)
+    }
+
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
@@ -257,12 +268,104 @@ pub struct Measure {
     pub worst: Vec<usize>,
 }
 
-/// Measures `ours` against `theirs`, both of one length, and says how they stand.
+/// The cells that are compared.
+pub struct Sides<'a> {
+    /// Ours.
+    pub ours: &'a dyn Fn(usize) -> f64,
+    /// Ours in the other number type.
+    pub second: &'a dyn Fn(usize) -> f64,
+    /// The reference's.
+    pub theirs: &'a [f64],
+    /// Which of its cells the reference has; all unless said.
+    pub there: Option<&'a [bool]>,
+}
+
+impl Sides<'_> {
+    /// Cells that the reference has.
+    fn cells(&self) -> impl Iterator<Item = usize> + Clone + '_ {
+        (0..self.theirs.len()).filter(|&i| self.there.is_none_or(|there| there[i]))
+    }
+
+    /// Whether rounding decides if the cell is a number at all: it is one in one number type and none in the other.
+    /// A probability that the reference's type is too coarse to hold was stored as 0, which has no logarithm.
+    fn is_undecided(&self, i: usize, kind: Kind, unit: Unit) -> bool {
+        let (a, b) = ((self.ours)(i), (self.second)(i));
+        unit > Unit::F64 && a.is_finite() != b.is_finite() && !(kind == Kind::Scores && a <= HIDDEN)
+    }
+
+    /// Difference of a cell; infinite where no number says how far apart they are. `None`: nothing to measure.
+    fn apart(&self, i: usize, nan_equal: bool, hides: bool) -> Option<f64> {
+        let (a, b) = ((self.ours)(i), self.theirs[i]);
+        let far = match (a.is_nan(), b.is_nan()) {
+            (true, true) if nan_equal => return None,
+            (false, false) => (a - b).abs(),
+            _ => f64::INFINITY,
+        };
+        if a == b && !a.is_finite() {
+            return None;
+        }
+        match (hides && a <= HIDDEN, hides && b <= HIDDEN) {
+            (true, true) => None,
+            (false, false) => Some(far),
+            _ => Some(f64::INFINITY),
+        }
+    }
+}
+
+/// Sizes of differences: the largest, and the root of the mean square times the root of how many there are.
+#[derive(Clone, Copy, Default)]
+struct Sizes {
+    largest: f64,
+    norm: f64,
+    counted: usize,
+}
+
+impl Sizes {
+    fn of(all: impl Iterator<Item = f64> + Clone) -> Self {
+        let largest = all.clone().fold(0.0, f64::max);
+        // Squares are taken of what is at most 1, so that no size of numbers overflows.
+        let scale = if largest > 0.0 { largest } else { 1.0 };
+        let (mut squares, mut counted) = (0.0, 0);
+        for x in all {
+            squares += (x / scale).powi(2);
+            counted += 1;
+        }
+        let norm = if largest.is_finite() {
+            squares.sqrt() * scale
+        } else {
+            f64::INFINITY
+        };
+        Self {
+            largest,
+            norm,
+            counted,
+        }
+    }
+
+    fn rms(self) -> f64 {
+        if self.counted == 0 {
+            0.0
+        } else {
+            self.norm / (self.counted as f64).sqrt()
+        }
+    }
+}
+
+/// `x` against `to`, where nothing is no part of anything.
+fn relative(x: f64, to: f64) -> f64 {
+    if x == 0.0 {
+        0.0
+    } else if to == 0.0 {
+        f64::INFINITY
+    } else {
+        x / to
+    }
+}
+
+/// Measures our cells against the reference's, and says how they stand.
 pub fn measure(
-    ours: &dyn Fn(usize) -> f64,
-    theirs: &[f64],
+    sides: &Sides<'_>,
     kind: Kind,
-    rounding: Rounding,
     unit: Unit,
     tolerance: &Tolerance,
     mode: Mode,
@@ -284,66 +387,24 @@ pub fn measure(
     );
     // Hiding is a notion of ours: the other two measures see numbers only.
     let hides = kind == Kind::Scores && matches!(limits, Limits::Whole { .. });
-    // Difference of a cell; infinite where no number says how far apart they are. `None`: nothing to measure.
-    let apart = |i: usize| -> Option<f64> {
-        let (a, b) = (ours(i), theirs[i]);
-        let far = match (a.is_nan(), b.is_nan()) {
-            (true, true) if nan_equal => return None,
-            (false, false) => (a - b).abs(),
-            _ => f64::INFINITY,
-        };
-        if a == b && !a.is_finite() {
-            return None;
-        }
-        match (hides && a <= HIDDEN, hides && b <= HIDDEN) {
-            (true, true) => None,
-            (false, false) => Some(far),
-            _ => Some(f64::INFINITY),
-        }
-    };
-    let (mut largest, mut largest_apart) = (0.0f64, 0.0f64);
-    for (i, b) in theirs.iter().enumerate() {
-        if let Some(far) = apart(i) {
-            largest_apart = largest_apart.max(far);
-            if b.is_finite() {
-                largest = largest.max(b.abs());
-            }
-        }
-    }
-    // Squares are taken of what is at most 1, so that no size of numbers overflows.
-    let (mut squares, mut squares_apart, mut counted) = (0.0, 0.0, 0usize);
-    let scale = if largest > 0.0 { largest } else { 1.0 };
-    for (i, b) in theirs.iter().enumerate() {
-        if let Some(far) = apart(i) {
-            counted += 1;
-            squares_apart += (far / scale).powi(2);
-            if b.is_finite() {
-                squares += (b / scale).powi(2);
-            }
-        }
-    }
-    let relative = |x: f64, to: f64| {
-        if x == 0.0 {
-            0.0
-        } else if to == 0.0 {
-            f64::INFINITY
-        } else {
-            x / to
-        }
-    };
-    let rms = relative(squares_apart.sqrt(), squares.sqrt());
-    let max = relative(largest_apart, largest);
+    let apart: Vec<(usize, f64)> = (sides.cells())
+        .filter_map(|i| Some((i, sides.apart(i, nan_equal, hides)?)))
+        .collect();
+    let far = Sizes::of(apart.iter().map(|a| a.1));
+    let numbers = (apart.iter().map(|a| sides.theirs[a.0].abs())).filter(|b| b.is_finite());
+    let size = Sizes::of(numbers);
+    let (rms, max) = (
+        relative(far.norm, size.norm),
+        relative(far.largest, size.largest),
+    );
     let allowed = |i: usize| match limits {
-        Limits::Whole { max, atol, .. } => (max * largest).max(atol),
-        Limits::Cells { rtol, atol, .. } => atol + rtol * theirs[i].abs(),
+        Limits::Whole { max, atol, .. } => (max * size.largest).max(atol),
+        Limits::Cells { rtol, atol, .. } => atol + rtol * sides.theirs[i].abs(),
     };
     let beyond = |i: usize, far: f64| far == f64::INFINITY || far > allowed(i);
     let (mut differing, mut first, mut worst): (usize, Option<usize>, Vec<(f64, usize)>) =
         (0, None, Vec::new());
-    for i in 0..theirs.len() {
-        let Some(far) = apart(i).filter(|far| *far > 0.0) else {
-            continue;
-        };
+    for &(i, far) in apart.iter().filter(|a| a.1 > 0.0) {
         if beyond(i, far) {
             differing += 1;
             first.get_or_insert(i);
@@ -354,26 +415,25 @@ pub fn measure(
             worst.truncate(MOST_CELLS);
         }
     }
-    let keep = differing.clamp(1, MOST_CELLS);
-    worst.truncate(keep);
+    worst.truncate(differing.clamp(1, MOST_CELLS));
     let fits = match limits {
         Limits::Whole {
             rms: r,
             max: m,
             atol,
-        } => rms <= r && max <= m || largest_apart <= atol,
+        } => rms <= r && max <= m || far.largest <= atol,
         Limits::Cells { .. } => differing == 0,
     };
-    let apart_rms = if counted == 0 {
-        0.0
-    } else {
-        (squares_apart / counted as f64).sqrt() * scale
-    };
+    let rounding = rounding(sides, kind, unit);
+    let decided = Sizes::of((apart.iter()).filter_map(|&(i, far)| {
+        let open = far == f64::INFINITY && sides.is_undecided(i, kind, unit);
+        (!open).then_some(far)
+    }));
     let rounded = kind != Kind::Exact
         && tolerance.forgives_rounding()
-        && largest_apart.is_finite()
-        && apart_rms <= forgiven(mode) * rounding.rms
-        && largest_apart <= forgiven(mode) * rounding.max;
+        && decided.largest.is_finite()
+        && decided.rms() <= forgiven(mode) * rounding.rms
+        && decided.largest <= forgiven(mode) * rounding.max;
     let state = match (fits, rounded) {
         (true, _) => State::Match,
         (false, true) => State::Drift,
@@ -382,10 +442,10 @@ pub fn measure(
     let measure = Measure {
         rms,
         max,
-        difference: largest_apart,
+        difference: far.largest,
         limits,
         rounding,
-        cells: theirs.len(),
+        cells: sides.cells().count(),
         differing,
         first,
         worst: worst.into_iter().map(|w| w.1).collect(),
@@ -393,34 +453,19 @@ pub fn measure(
     (measure, state)
 }
 
-/// The rounding between two ways of computing the same cells, as it shows in numbers of `unit`: both number types
+/// The rounding between our two ways of computing the cells, as it shows in numbers of `unit`: both number types
 /// differ by what the coarser of them rounds, binary32.
-pub fn rounding(
-    one: &dyn Fn(usize) -> f64,
-    other: &dyn Fn(usize) -> f64,
-    cells: usize,
-    kind: Kind,
-    unit: Unit,
-) -> Rounding {
+fn rounding(sides: &Sides<'_>, kind: Kind, unit: Unit) -> Rounding {
     // The least numbers of the two types, where they stand for −∞, lie farther apart than any rounding.
     let hidden = |x: f64| kind == Kind::Scores && x <= HIDDEN;
     let share = unit.roundoff() / Unit::F32.roundoff();
-    let far = |i: usize| {
-        let (a, b) = (one(i), other(i));
+    let far = Sizes::of(sides.cells().filter_map(|i| {
+        let (a, b) = ((sides.ours)(i), (sides.second)(i));
         Some((a - b).abs()).filter(|d| d.is_finite() && !(hidden(a) && hidden(b)))
-    };
-    let max = (0..cells).filter_map(far).fold(0.0, f64::max);
-    if max == 0.0 {
-        return Rounding::default();
-    }
-    let (mut squares, mut counted) = (0.0, 0usize);
-    for d in (0..cells).filter_map(far) {
-        squares += (d / max).powi(2);
-        counted += 1;
-    }
+    }));
     Rounding {
-        rms: (squares / counted as f64).sqrt() * max * share,
-        max: max * share,
+        rms: far.rms() * share,
+        max: far.largest * share,
     }
 }
 

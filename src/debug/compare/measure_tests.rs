@@ -1,17 +1,23 @@
 use super::*;
 
-const NONE: Rounding = Rounding { rms: 0.0, max: 0.0 };
-
 fn compared(ours: &[f64], theirs: &[f64], kind: Kind, tolerance: Tolerance) -> (Measure, State) {
-    measure(
-        &|i| ours[i],
+    let ours = |i: usize| ours[i];
+    let cells = sides(&ours, &ours, theirs);
+    measure(&cells, kind, Unit::F32, &tolerance, Mode::Isolated)
+}
+
+/// Cells that the reference has all of.
+fn sides<'a>(
+    ours: &'a dyn Fn(usize) -> f64,
+    second: &'a dyn Fn(usize) -> f64,
+    theirs: &'a [f64],
+) -> Sides<'a> {
+    Sides {
+        ours,
+        second,
         theirs,
-        kind,
-        NONE,
-        Unit::F32,
-        &tolerance,
-        Mode::Isolated,
-    )
+        there: None,
+    }
 }
 
 fn ours(a: &[f64], b: &[f64]) -> (Measure, State) {
@@ -116,21 +122,10 @@ fn hidden_scores_are_hidden_whatever_number_says_so() {
 fn rounding_makes_drift_and_no_more() {
     let theirs = [1.0, -1.0];
     let with = |rounding: f64, tolerance: Tolerance| {
-        let rounding = Rounding {
-            rms: rounding,
-            max: rounding,
-        };
         let a = [1.0 + 1e-4, -1.0];
-        measure(
-            &|i| a[i],
-            &theirs,
-            Kind::Numbers,
-            rounding,
-            Unit::F32,
-            &tolerance,
-            Mode::Isolated,
-        )
-        .1
+        let (ours, second) = (|i: usize| a[i], |i: usize| a[i] + rounding);
+        let cells = sides(&ours, &second, &theirs);
+        measure(&cells, Kind::Numbers, Unit::F32, &tolerance, Mode::Isolated).1
     };
     assert_eq!(with(1.3e-5, Tolerance::default()), State::Drift);
     assert_eq!(with(1.2e-5, Tolerance::default()), State::Diverged);
@@ -145,24 +140,51 @@ fn rounding_makes_drift_and_no_more() {
         State::Match
     );
     assert_eq!(with(0.0, of(Policy::Ours, Some(1e-4), None)), State::Match);
-    let seen = rounding(
-        &|i| [1.0, 2.0][i],
-        &|i| [1.0, 2.5][i],
-        2,
-        Kind::Numbers,
-        Unit::F64,
-    );
+    let seen = |one: [f64; 2], other: [f64; 2], kind: Kind, unit: Unit| {
+        rounding(&sides(&|i| one[i], &|i| other[i], &theirs), kind, unit)
+    };
     let share = 0.5f64.powi(29);
-    assert!((seen.max / share - 0.5).abs() < 1e-12);
-    assert!((seen.rms / share - 0.5 / 2f64.sqrt()).abs() < 1e-12);
-    assert_eq!(
-        rounding(&|_| f64::NAN, &|_| 1.0, 2, Kind::Numbers, Unit::F32),
-        NONE
-    );
+    let far = seen([1.0, 2.0], [1.0, 2.5], Kind::Numbers, Unit::F64);
+    assert!((far.max / share - 0.5).abs() < 1e-12);
+    assert!((far.rms / share - 0.5 / 2f64.sqrt()).abs() < 1e-12);
+    let none = seen([f64::NAN; 2], [1.0; 2], Kind::Numbers, Unit::F32);
+    assert_eq!(none, Rounding::default());
     // The least numbers of both types hide the same cell.
-    let (wide, narrow) = ([1.0, f64::MIN], [1.5, f64::from(f32::MIN)]);
-    let seen = rounding(&|i| wide[i], &|i| narrow[i], 2, Kind::Scores, Unit::F32);
-    assert_eq!((seen.rms, seen.max), (0.5, 0.5));
+    let narrow = [1.5, f64::from(f32::MIN)];
+    let far = seen([1.0, f64::MIN], narrow, Kind::Scores, Unit::F32);
+    assert_eq!((far.rms, far.max), (0.5, 0.5));
+}
+
+#[test]
+fn where_rounding_decides_whether_a_cell_is_a_number_it_is_no_difference() {
+    let inf = f64::INFINITY;
+    let of = |second: f64, theirs: f64, kind: Kind, unit: Unit| {
+        let (ours, second, theirs) = ([inf, 1.0], [second, 1.0], [theirs, 1.0]);
+        let (ours, second) = (|i: usize| ours[i], |i: usize| second[i]);
+        let cells = sides(&ours, &second, &theirs);
+        measure(&cells, kind, unit, &Tolerance::default(), Mode::Isolated).1
+    };
+    // A probability rounded to 0 has no logarithm; what it was rounded from has.
+    assert_eq!(of(25.0, 25.9, Kind::Numbers, Unit::F16), State::Drift);
+    assert_eq!(of(inf, 25.9, Kind::Numbers, Unit::F16), State::Diverged);
+    assert_eq!(of(25.0, 25.9, Kind::Numbers, Unit::F64), State::Diverged);
+}
+
+#[test]
+fn cells_that_the_reference_lacks_are_not_measured() {
+    let (ours, theirs) = ([1.0, 2.0, 3.0], [f64::NAN, 2.0, 3.0]);
+    let ours = |i: usize| ours[i];
+    let with = |there: &[bool]| {
+        let cells = Sides {
+            there: Some(there),
+            ..sides(&ours, &ours, &theirs)
+        };
+        let tolerance = Tolerance::default();
+        measure(&cells, Kind::Numbers, Unit::F64, &tolerance, Mode::Isolated)
+    };
+    let (m, state) = with(&[false, true, true]);
+    assert_eq!((state, m.cells, m.differing), (State::Match, 2, 0));
+    assert_eq!(with(&[true; 3]).1, State::Diverged);
 }
 
 #[test]

@@ -6,6 +6,8 @@
 //! first that does not.
 
 pub mod alias;
+mod differences;
+pub mod fit;
 pub mod layout;
 pub mod measure;
 mod places;
@@ -20,12 +22,14 @@ pub use measure::{CellPair, Limits, Measure, Mode, Policy, State, Tolerance, Uni
 pub use reference::{Named, Reference, Unopened, is_file_of_tensors};
 pub use report::{Against, Checked, Difference, Place, Report, StepAt};
 
-use crate::program::{NodeId, Op, Program};
+use crate::program::{NodeId, Program};
 use crate::session::{AnyBindings, Session};
-use crate::tensor::{DType, Precision, Real, Tensor, Value};
+use crate::tensor::{Precision, Real, Tensor, Value};
 use crate::text::{Msg, escape};
 use crate::trace::{Bindings, RunError};
-use alias::{Resolver, Table, Target};
+use alias::{Idle, Resolver, Table, Target};
+use differences::differences;
+use fit::{Reading, fit};
 use places::Places;
 use walk::{Beside, Plan, walk};
 
@@ -33,7 +37,7 @@ use walk::{Beside, Plan, walk};
 const NAMES_TOLD: usize = 5;
 
 /// How to compare.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Options {
     /// From what.
     pub mode: Mode,
@@ -64,14 +68,10 @@ pub fn compare(
 ) -> Result<Report, Failed> {
     let program = &session.runs[run].program;
     let (beside, unmatched) = matched(program, reference, options.names.as_ref());
-    if let Some(own) = &options.names {
-        let resolver = Resolver::new(program, Some(own));
-        for name in &unmatched {
-            if let Some(path) = resolver.misses(own, name) {
-                return Err(Failed::Nothing(no_path(program, name, &path)));
-            }
-        }
-    }
+    let unused = match &options.names {
+        Some(own) => unused(program, reference, own)?,
+        None => Vec::new(),
+    };
     let numbers = |b: &Beside| reference.tensors[b.tensor].unit.is_some();
     if !beside.values().flatten().any(numbers) {
         return Err(Failed::Nothing(nothing(reference)));
@@ -83,6 +83,7 @@ pub fn compare(
         mode: options.mode,
         tolerance: options.tolerance,
         parameters: session.precision,
+        held: session.held(run),
     };
     let bindings = session.bindings(run);
     let (wide, narrow): (Bindings<f64>, Bindings<f32>) = match &*bindings {
@@ -94,14 +95,40 @@ pub fn compare(
         _ => walk(&plan, &wide, &narrow),
     }
     .map_err(Failed::Run)?;
-    Ok(report(
-        session,
+    let nodes = in_order(session, run, found);
+    Ok(Report {
+        mode: options.mode,
         run,
-        reference,
-        options.mode,
-        found,
+        reference: reference.name.clone(),
+        differences: differences(session, run, options.mode, &nodes),
+        nodes,
         unmatched,
-    ))
+        unused,
+        unreadable: reference.unreadable.clone(),
+    })
+}
+
+/// Names of a person's own table that are no tensor of the reference.
+///
+/// # Errors
+/// Where a name is one, and the program has no node that it is said to be.
+fn unused(program: &Program, reference: &Reference, own: &Table) -> Result<Vec<String>, Failed> {
+    let resolver = Resolver::new(program, Some(own));
+    // Names of another run are paths and need no table.
+    let names: Vec<&str> = (reference.tensors.iter())
+        .filter(|_| !reference.is_run())
+        .map(|t| t.name.as_str())
+        .collect();
+    let mut unused = Vec::new();
+    for idle in resolver.idle(own, &names) {
+        match idle {
+            Idle::NoName(rule) => unused.push(rule),
+            Idle::NoPath { name, path } => {
+                return Err(Failed::Nothing(no_path(program, &name, &path)));
+            }
+        }
+    }
+    Ok(unused)
 }
 
 /// Which tensors stand for which nodes, and the names of those that stand for none.
@@ -114,16 +141,23 @@ fn matched(
     let mut beside: HashMap<NodeId, Vec<Beside>> = HashMap::new();
     let mut unmatched = Vec::new();
     for (i, named) in reference.tensors.iter().enumerate() {
-        let targets = if reference.is_run() {
+        let mut targets = if reference.is_run() {
             let same = program.find(&named.name).map(|node| Target {
                 node,
                 layout: None,
+                reading: Reading::Whole,
                 table: "paths".to_owned(),
             });
             same.into_iter().collect()
         } else {
             resolver.resolve(&named.name)
         };
+        // A mask of another shape tells something else, of single queries or of a cache that is not full.
+        targets.retain(|t| {
+            let node = program.node(t.node);
+            let fits = || fit(&reference.tensor(i), t.layout.as_ref(), t.reading, node).is_some();
+            t.reading != Reading::SeenKeys || fits()
+        });
         if targets.is_empty() && !reference.is_inline(i) {
             unmatched.push(named.name.clone());
         }
@@ -179,14 +213,8 @@ fn converted<T: Real, U: Real>(from: &Bindings<T>) -> Bindings<U> {
         .collect()
 }
 
-fn report(
-    session: &Session,
-    run: usize,
-    reference: &Reference,
-    mode: Mode,
-    found: Vec<Checked>,
-    unmatched: Vec<String>,
-) -> Report {
+/// Every node of the run with what was found of it, in order.
+fn in_order(session: &Session, run: usize, found: Vec<Checked>) -> Vec<Checked> {
     let program = &session.runs[run].program;
     let places = Places::new(session, run);
     let mut by_node: HashMap<NodeId, Vec<Checked>> = HashMap::new();
@@ -210,110 +238,5 @@ fn report(
             }),
         }
     }
-    Report {
-        mode,
-        run,
-        reference: reference.name.clone(),
-        differences: differences(program, &places, mode, &nodes),
-        nodes,
-        unmatched,
-        unreadable: reference.unreadable.clone(),
-    }
-}
-
-/// How a node of the program stands.
-#[derive(Clone, Copy, PartialEq)]
-enum Standing {
-    /// Not in the reference.
-    Open,
-    /// It agrees.
-    Good,
-    /// It differs. What follows is computed from ours where `ours`, else from the reference's value.
-    Bad { ours: bool },
-}
-
-fn differences(
-    program: &Program,
-    places: &Places<'_>,
-    mode: Mode,
-    nodes: &[Checked],
-) -> Vec<Difference> {
-    let mut standing = vec![Standing::Open; program.len()];
-    for checked in nodes {
-        let now = &mut standing[checked.place.node.index()];
-        let fits = (checked.against.as_ref()).is_some_and(|a| a.measure.is_some());
-        match (checked.state, *now) {
-            (State::Diverged, Standing::Bad { ours: false }) => {}
-            (State::Diverged, before) => {
-                let replaced = fits || before == Standing::Good;
-                *now = Standing::Bad {
-                    ours: mode == Mode::Cumulative || !replaced,
-                };
-            }
-            (State::Match | State::Drift, Standing::Open) => *now = Standing::Good,
-            _ => {}
-        }
-    }
-    // What a difference before it may have reached.
-    let mut reached = vec![false; program.len()];
-    for (id, node) in program.nodes() {
-        let cut = mode == Mode::Isolated && standing[id.index()] != Standing::Open;
-        reached[id.index()] = standing[id.index()] == (Standing::Bad { ours: true })
-            || !cut && node.inputs.iter().any(|i| reached[i.index()]);
-    }
-    let bad = |id: NodeId| matches!(standing[id.index()], Standing::Bad { .. });
-    let mut out: Vec<Difference> = Vec::new();
-    for checked in nodes.iter().filter(|c| bad(c.place.node)) {
-        let id = checked.place.node;
-        if checked.state != State::Diverged || out.last().is_some_and(|d| d.place.node == id) {
-            continue;
-        }
-        let mut open = vec![id];
-        let mut seen = vec![false; program.len()];
-        let (mut last, mut between, mut given) = (None, Vec::new(), Vec::new());
-        while let Some(reader) = open.pop() {
-            for &input in &program.node(reader).inputs {
-                if std::mem::replace(&mut seen[input.index()], true) {
-                    continue;
-                }
-                let node = program.node(input);
-                let is_given = matches!(node.op, Op::Leaf(_));
-                match standing[input.index()] {
-                    // What was computed says more of how far the runs agree than a weight that they share.
-                    Standing::Good => last = last.max(Some((!is_given, input))),
-                    Standing::Bad { .. } => {}
-                    Standing::Open => {
-                        open.push(input);
-                        if is_given {
-                            given.push(input);
-                        } else if !node.inline {
-                            between.push(input);
-                        }
-                    }
-                }
-            }
-        }
-        between.sort_unstable();
-        given.sort_unstable();
-        let place = checked.place.clone();
-        out.push(Difference {
-            last_match: last.map(|(_, id)| places.before(id, place.step.as_ref())),
-            between: between.into_iter().map(|id| places.of(id)).collect(),
-            given: (given.into_iter())
-                .filter(|id| told(program, *id))
-                .map(|id| places.of(id))
-                .collect(),
-            carried: (program.node(id).inputs.iter()).any(|i| reached[i.index()]),
-            place,
-        });
-    }
-    out
-}
-
-/// Whether a given value is one that a person gives: a parameter, ids, a mask; not a constant of a formula.
-fn told(program: &Program, id: NodeId) -> bool {
-    use crate::program::Leaf;
-    let node = program.node(id);
-    let constant = matches!(node.op, Op::Leaf(Leaf::Constant(_)));
-    !node.inline && (!constant || node.dtype != DType::Float)
+    nodes
 }

@@ -2,15 +2,15 @@
 
 use std::path::Path;
 
-use super::layout::Layout;
+use super::fit::fit;
 use super::measure::Unit;
 use super::report::Against;
-use crate::program::NodeId;
+use crate::program::{Node, NodeId};
 use crate::scenario::diagnostic::Diagnostic;
 use crate::scenario::tensors::{Stored, read_tensors};
 use crate::scenario::{self, Loaded};
 use crate::session;
-use crate::tensor::{DType, Precision, Shape, Tensor};
+use crate::tensor::{DType, Precision, Tensor};
 use crate::text::{Msg, escape};
 use crate::trace::AnyTrace;
 
@@ -35,6 +35,9 @@ pub fn is_file_of_tensors(path: &Path) -> bool {
     extension.is_some_and(|e| ["safetensors", "npz"].contains(&e.to_lowercase().as_str()))
 }
 
+/// More binary digits than a number has by chance that binary32 has: two in three of its own.
+const MANY_DIGITS: u32 = 16;
+
 /// Where a tensor's numbers are.
 #[derive(Clone, Debug)]
 enum Data {
@@ -51,6 +54,9 @@ pub struct Named {
     pub name: String,
     /// The number type that it comes from; `None` for ids and masks.
     pub unit: Option<Unit>,
+    /// Whether binary32 has all its numbers, and they use its digits: what is round has few in every type, and so has
+    /// what is left where numbers cancel.
+    narrow: bool,
     data: Data,
 }
 
@@ -131,11 +137,7 @@ impl Reference {
             .numbers
             .iter()
             .filter(|(name, _)| is_f64(name))
-            .all(|(_, t)| {
-                t.data()
-                    .iter()
-                    .all(|&x| x.is_nan() || f64::from(x as f32) == x)
-            });
+            .all(|(_, t)| all_in(t, |x| f64::from(x as f32)));
         let tensors = read
             .numbers
             .into_iter()
@@ -145,9 +147,10 @@ impl Reference {
                     Some(Stored::F64 | Stored::F32) => Some(Unit::F32),
                     Some(Stored::F16) => Some(Unit::F16),
                     Some(Stored::Bf16) => Some(Unit::Bf16),
-                    Some(Stored::Int) | None => None,
+                    Some(Stored::Int | Stored::Small(_)) | None => None,
                 };
                 Named {
+                    narrow: is_narrow(&tensor),
                     name,
                     unit,
                     data: Data::Read(tensor),
@@ -175,6 +178,7 @@ impl Reference {
             .map(|(id, node)| Named {
                 name: node.path.to_string(),
                 unit: (node.dtype == DType::Float).then_some(unit),
+                narrow: false,
                 data: Data::Node(id),
             })
             .collect();
@@ -210,13 +214,23 @@ impl Reference {
         }
     }
 
-    /// The tensor that stood beside a node of shape `wanted`, as ours lies; `None` where it does not fit.
-    pub fn beside(&self, against: &Against, wanted: &Shape) -> Option<Tensor<f64>> {
-        fit(
-            &self.tensor(against.tensor),
-            against.layout.as_ref(),
-            wanted,
-        )
+    /// The tensor that stood beside a node, as ours lies, cell by cell; `None` where it does not fit.
+    pub fn beside(&self, against: &Against, node: &Node) -> Option<Vec<Option<f64>>> {
+        let found = self.tensor(against.tensor);
+        let fitted = fit(&found, against.layout.as_ref(), against.reading, node)?;
+        Some(fitted.cells().collect())
+    }
+
+    /// The number type that tensor `i` comes from, where it stands for a node that `computes`. The numbers of a
+    /// binary64 tensor may all be ones that binary32 has: then this step was computed in that, as transformers does
+    /// with softmax and rotary angles in a model of any type. What only moves numbers says nothing of how it was
+    /// computed.
+    pub(super) fn unit(&self, i: usize, computes: bool) -> Option<Unit> {
+        let named = &self.tensors[i];
+        match named.unit {
+            Some(Unit::F64) if computes && named.narrow => Some(Unit::F32),
+            unit => unit,
+        }
     }
 
     /// Whether the other run has this node written inside the line of its reader.
@@ -228,15 +242,14 @@ impl Reference {
     }
 }
 
-/// A tensor of the reference as ours lies; `None` where it does not fit. Axes of length 1 may be there or not.
-pub(super) fn fit(
-    found: &Tensor<f64>,
-    layout: Option<&Layout>,
-    wanted: &Shape,
-) -> Option<Tensor<f64>> {
-    if let Some(layout) = layout {
-        return layout.arrange(found, wanted);
-    }
-    let long = |s: &Shape| -> Vec<usize> { s.dims().iter().copied().filter(|n| *n != 1).collect() };
-    (long(found.shape()) == long(wanted)).then(|| found.reshaped(*wanted))
+/// Whether a number type that rounds so has all numbers of a tensor.
+fn all_in(tensor: &Tensor<f64>, rounded: impl Fn(f64) -> f64) -> bool {
+    let has = |&x: &f64| x.is_nan() || rounded(x) == x;
+    tensor.data().iter().all(has)
+}
+
+fn is_narrow(tensor: &Tensor<f64>) -> bool {
+    let digits = |x: f64| 53 - (x.to_bits() & ((1 << 52) - 1) | 1 << 52).trailing_zeros();
+    all_in(tensor, |x| f64::from(x as f32))
+        && tensor.data().iter().any(|x| digits(*x) > MANY_DIGITS)
 }

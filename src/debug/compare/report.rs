@@ -1,5 +1,6 @@
 //! What a comparison found, as plain data.
 
+use super::fit::Reading;
 use super::layout::Layout;
 use super::measure::{CellPair, Measure, Mode, State, Unit};
 use crate::program::NodeId;
@@ -50,6 +51,8 @@ pub struct Against {
     pub tensor: usize,
     /// How its axes lie, where it is not as ours.
     pub layout: Option<Layout>,
+    /// Which of the node's cells it tells.
+    pub reading: Reading,
     /// Its shape.
     pub shape: Vec<usize>,
     /// The coarsest number type on the way to here.
@@ -91,6 +94,8 @@ pub struct Report {
     pub differences: Vec<Difference>,
     /// Names of the reference that stand for no node of the run.
     pub unmatched: Vec<String>,
+    /// Names in a person's own table that are no tensor of the reference.
+    pub unused: Vec<String>,
     /// Names and types of what holds no numbers that we know.
     pub unreadable: Vec<(String, String)>,
 }
@@ -108,20 +113,28 @@ impl Report {
 
     /// How many nodes stand so.
     pub fn count(&self, state: State) -> usize {
-        self.nodes.iter().filter(|n| n.state == state).count()
+        self.each().filter(|n| n.state == state).count()
+    }
+
+    /// Every node once: of several tensors, the one that stands worst.
+    pub fn each(&self) -> impl Iterator<Item = &Checked> {
+        let same = |a: &Checked, b: &Checked| a.place.node == b.place.node;
+        self.nodes.chunk_by(same).filter_map(worst)
     }
 
     /// What was found of a node; of several tensors, the one that stands worst.
     pub fn of(&self, node: NodeId) -> Option<&Checked> {
-        let rank = |c: &&Checked| match c.state {
-            State::Diverged => 3,
-            State::Drift => 2,
-            State::Match => 1,
-            State::Unchecked => 0,
-        };
-        self.nodes
-            .iter()
-            .filter(|c| c.place.node == node)
-            .max_by_key(rank)
+        self.each().find(|c| c.place.node == node)
     }
+}
+
+/// The first of those that stand worst.
+fn worst(of_one_node: &[Checked]) -> Option<&Checked> {
+    let rank = |c: &&Checked| match c.state {
+        State::Diverged => 0,
+        State::Drift => 1,
+        State::Match => 2,
+        State::Unchecked => 3,
+    };
+    of_one_node.iter().min_by_key(rank)
 }

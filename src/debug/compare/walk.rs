@@ -8,12 +8,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::alias::Target;
-use super::measure::{CellPair, HIDDEN, Kind, Mode, State, Tolerance, Unit, measure, rounding};
-use super::reference::{Reference, fit};
+use super::fit::fit;
+use super::measure::{CellPair, HIDDEN, Kind, Mode, Sides, State, Tolerance, Unit, measure};
+use super::reference::Reference;
 use super::report::{Against, Checked, Place};
 use crate::program::{Binary, Leaf, Node, NodeId, Op, Program, Reduction};
 use crate::tensor::{DType, Pool, Precision, Real, Tensor, Value};
-use crate::trace::{Bindings, Flow, Keep, RunError, Settings, Sink, evaluate, run_with};
+use crate::trace::{
+    Bindings, Flow, Held, HeldSink, Keep, RunError, Settings, Sink, Then, evaluate, run_with,
+};
 
 /// A tensor of the reference that stands for a node.
 #[derive(Clone, Debug)]
@@ -33,6 +36,36 @@ pub(super) struct Plan<'a> {
     pub tolerance: Tolerance,
     /// Number type of the run's parameters.
     pub parameters: Precision,
+    /// Cells of the run that are edited.
+    pub held: &'a Held,
+}
+
+impl Plan<'_> {
+    /// The finest number type that computed tensors of the reference are held to. A run that goes down to binary32 in
+    /// some of its steps is nowhere more exact than that; a whole run from our operands is as coarse as the coarsest of
+    /// its steps.
+    fn finest(&self) -> Unit {
+        let coarsest = (self.program.nodes())
+            .filter(|(id, _)| computes(self.program, *id))
+            .flat_map(|(id, _)| self.beside.get(&id).into_iter().flatten())
+            .filter_map(|b| self.reference.unit(b.tensor, true))
+            .max()
+            .unwrap_or(Unit::F64);
+        match self.mode {
+            Mode::Isolated => coarsest.min(Unit::F32),
+            Mode::Cumulative => coarsest,
+        }
+    }
+}
+
+/// Whether a node's numbers were computed, and are not given ones that were moved only.
+fn computes(program: &Program, id: NodeId) -> bool {
+    let node = program.node(id);
+    match node.op {
+        Op::Leaf(_) => false,
+        _ if node.op.moves_only() => node.inputs.iter().any(|i| computes(program, *i)),
+        _ => true,
+    }
 }
 
 /// Every node that the reference has, in order. `main` is what is compared, `other` the other number type.
@@ -44,6 +77,7 @@ pub(super) fn walk<T: Real, U: Real>(
     let n = plan.program.len();
     let mut walker = Walker {
         plan,
+        finest: plan.finest(),
         bindings: other,
         values: vec![None; n],
         left: (plan.program.nodes())
@@ -59,12 +93,15 @@ pub(super) fn walk<T: Real, U: Real>(
         timed: false,
         ..Settings::default()
     };
-    run_with(plan.program, main, &settings, &mut walker)?;
+    let mut sink = Then(HeldSink(plan.held), &mut walker);
+    run_with(plan.program, main, &settings, &mut sink)?;
     Ok(walker.found)
 }
 
 struct Walker<'a, U: Real> {
     plan: &'a Plan<'a>,
+    /// The finest number type of computed tensors.
+    finest: Unit,
     bindings: &'a Bindings<U>,
     /// Values in the other number type, as long as somebody reads them.
     values: Vec<Option<Value<U>>>,
@@ -88,13 +125,17 @@ impl<T: Real, U: Real> Sink<T> for Walker<'_, U> {
             let theirs = self.compare(id, node, value, &second, beside);
             // Of several tensors for one node, the run goes on from the first.
             if let (Mode::Isolated, None, Some(theirs)) = (self.plan.mode, &replaced, theirs) {
-                let unit = self.plan.reference.tensors[beside.tensor].unit;
-                replaced = Some((theirs, unit.unwrap_or(Unit::F64)));
+                replaced = Some((theirs, self.unit_of(beside.tensor, id)));
             }
         }
         let mut flow = Flow::Go;
         if let Some((theirs, unit)) = replaced {
-            second = cast(&theirs, node.dtype);
+            second = match node.op {
+                Op::Leaf(_) => cast(&theirs, node.dtype),
+                // What was moved only was rounded before.
+                _ if node.op.moves_only() && same(&theirs, value) => second,
+                _ => cast(&stored(&theirs, value, unit), node.dtype),
+            };
             flow = Flow::Replace(cast(&theirs, node.dtype));
             // What is given is what it is; what was computed was rounded.
             let given = matches!(node.op, Op::Leaf(_));
@@ -114,7 +155,8 @@ impl<U: Real> Walker<'_, U> {
             Value::Int(t) => Value::Int(t.clone()),
             Value::Bool(t) => Value::Bool(t.clone()),
             Value::Float(_) if matches!(node.op, Op::Leaf(Leaf::Parameter | Leaf::Input(_))) => {
-                self.bindings[&node.path].reshaped(node.shape)
+                let value = self.bindings[&node.path].reshaped(node.shape);
+                self.plan.held.apply(id, value)
             }
             Value::Float(_) => {
                 let operand = |i: NodeId| {
@@ -122,8 +164,19 @@ impl<U: Real> Walker<'_, U> {
                         .as_ref()
                         .expect("operands come first")
                 };
-                evaluate(program, id, &operand, &self.pool)
+                let value = evaluate(program, id, &operand, &self.pool);
+                self.plan.held.apply(id, value)
             }
+        }
+    }
+
+    /// The number type that a tensor of the reference comes from, as a node.
+    fn unit_of(&self, tensor: usize, id: NodeId) -> Unit {
+        let computed = computes(self.plan.program, id);
+        let own = self.plan.reference.unit(tensor, computed);
+        match own {
+            Some(unit) if computed => unit.max(self.finest),
+            own => own.unwrap_or(Unit::F64),
         }
     }
 
@@ -170,8 +223,9 @@ impl<U: Real> Walker<'_, U> {
         let reference = self.plan.reference;
         let named = &reference.tensors[beside.tensor];
         let found = reference.tensor(beside.tensor);
-        let theirs = fit(&found, beside.target.layout.as_ref(), &node.shape);
-        let unit = named.unit.unwrap_or(Unit::F64).max(self.units[id.index()]);
+        let target = &beside.target;
+        let theirs = fit(&found, target.layout.as_ref(), target.reading, node);
+        let unit = self.unit_of(beside.tensor, id).max(self.units[id.index()]);
         let mut checked = Checked {
             place: Place {
                 node: id,
@@ -184,9 +238,10 @@ impl<U: Real> Walker<'_, U> {
         };
         let mut against = Against {
             name: named.name.clone(),
-            table: beside.target.table.clone(),
+            table: target.table.clone(),
             tensor: beside.tensor,
-            layout: beside.target.layout.clone(),
+            layout: target.layout.clone(),
+            reading: target.reading,
             shape: found.shape().dims().to_vec(),
             unit,
             measure: None,
@@ -198,22 +253,20 @@ impl<U: Real> Walker<'_, U> {
                 (DType::Float, false) => Kind::Numbers,
                 _ => Kind::Exact,
             };
-            let ours = |i: usize| value.get(i);
-            let rounded = rounding(&ours, &|i| second.get(i), node.shape.len(), kind, unit);
-            let (measured, state) = measure(
-                &ours,
-                theirs.data(),
-                kind,
-                rounded,
-                unit,
-                &self.plan.tolerance,
-                self.plan.mode,
-            );
+            let ours = |i: usize| target.reading.ours(value.get(i));
+            let sides = Sides {
+                ours: &ours,
+                second: &|i| second.get(i),
+                theirs: theirs.tensor.data(),
+                there: theirs.there.as_deref(),
+            };
+            let (measured, state) =
+                measure(&sides, kind, unit, &self.plan.tolerance, self.plan.mode);
             let pair = |&flat: &usize| CellPair {
                 index: node.shape.unflat(flat)[..node.shape.rank()].to_vec(),
                 flat,
                 ours: ours(flat),
-                theirs: theirs.data()[flat],
+                theirs: sides.theirs[flat],
             };
             against.cells = measured.worst.iter().map(pair).collect();
             against.measure = Some(measured);
@@ -221,7 +274,7 @@ impl<U: Real> Walker<'_, U> {
         }
         checked.against = Some(against);
         self.found.push(checked);
-        theirs
+        Some(theirs?.filled(&|i| value.get(i)))
     }
 
     /// Lets go of operands that nobody reads any more.
@@ -238,6 +291,34 @@ impl<U: Real> Walker<'_, U> {
             self.values[id.index()] = None;
         }
     }
+}
+
+/// The reference's values with what was rounded away when they were stored, seen as binary32 shows it: a step towards
+/// what we computed. What follows may have been computed before that rounding, as a loss from the logits is and not
+/// from the probabilities that were kept beside it.
+fn stored<T: Real>(theirs: &Tensor<f64>, ours: &Value<T>, unit: Unit) -> Tensor<f64> {
+    if unit == Unit::F64 {
+        return theirs.clone();
+    }
+    // The spacing of the type's numbers, as many times less as its roundoff is coarser than that of binary32.
+    let least = (unit.least() * Unit::F32.roundoff() / unit.roundoff()) as f32;
+    let step = |(i, &x): (usize, &f64)| {
+        let (near, ours) = (x as f32, ours.get(i));
+        let next = if ours > x {
+            near.next_up().max(near + least)
+        } else if ours < x {
+            near.next_down().min(near - least)
+        } else {
+            near
+        };
+        if next.is_finite() { f64::from(next) } else { x }
+    };
+    let data: Vec<f64> = theirs.data().iter().enumerate().map(step).collect();
+    Tensor::new(*theirs.shape(), data)
+}
+
+fn same<T: Real>(theirs: &Tensor<f64>, ours: &Value<T>) -> bool {
+    (theirs.data().iter().enumerate()).all(|(i, x)| x.to_bits() == ours.get(i).to_bits())
 }
 
 fn cast<T: Real>(from: &Tensor<f64>, dtype: DType) -> Value<T> {

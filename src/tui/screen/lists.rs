@@ -5,10 +5,9 @@ use ratatui::layout::Rect;
 
 use crate::app::app::App;
 use crate::app::debugger::{Debugger, Plane};
-use crate::debug::compare::State;
 use crate::program::{NodeId, cost};
 use crate::tensor::Axis;
-use crate::text::{Align, Lang, Msg, NumberFormat, tr};
+use crate::text::{Align, Lang, Msg, tr};
 use crate::tui::draw::{Look, follow, put};
 use crate::tui::widgets::bars::{Bar, Bars, top};
 
@@ -418,97 +417,6 @@ pub(super) fn log(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
             ..area
         };
         crate::tui::widgets::status::message(line, buf, message, look);
-    }
-}
-
-/// Two columns: exact beside rounded as one goes, for the tensor looked at.
-pub(super) fn compare(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
-    let d = &app.debugger;
-    let Some(view) = d.view() else { return };
-    let digits = app.ui.settings.digits;
-    let Ok(exact) = d.session.trace(view.run) else {
-        return;
-    };
-    let Some(left) = exact.get(view.node) else {
-        return;
-    };
-    let beside = d.beside(view.run, view.node);
-    let (title, right): (String, Box<dyn Fn(usize) -> f64>) =
-        if let Some((_, reference, theirs)) = &beside {
-            let title = Msg::new("compare.columns")
-                .arg("symbol", &view.symbol)
-                .arg("reference", reference);
-            let right = |flat: usize| theirs.data()[flat];
-            (title.render(look.lang), Box::new(right))
-        } else {
-            let decimals = d.round.unwrap_or(4);
-            let rounded = d.session.rounded(view.run, decimals);
-            let Some(right) = rounded.ok().and_then(|r| r.get(view.node)) else {
-                return;
-            };
-            let title = Msg::new("tui.compare_title")
-                .arg("digits", decimals)
-                .arg("symbol", &view.symbol);
-            let right = move |flat: usize| right.get(flat);
-            (title.render(look.lang), Box::new(right))
-        };
-    // Cells that a comparison found to differ, also where they look alike at these decimals.
-    let differing: Vec<usize> = (beside.iter())
-        .filter(|(checked, ..)| matches!(checked.state, State::Drift | State::Diverged))
-        .flat_map(|(checked, ..)| checked.against.iter().flat_map(|a| &a.cells))
-        .map(|cell| cell.flat)
-        .collect();
-    put(
-        buf,
-        area,
-        (area.x, area.y),
-        &title,
-        area.width,
-        look.theme.title,
-        look,
-    );
-    let plane = Plane::of_view(view, d.index());
-    let height = usize::from(area.height.saturating_sub(1));
-    let cursor = d
-        .cell()
-        .and_then(|(_, c)| plane.find(c.flat))
-        .map_or(0, |(r, c)| r * plane.cols + c);
-    let n = plane.rows * plane.cols;
-    let first = follow(cursor.saturating_sub(height / 2), cursor, height.max(1), n);
-    let width = if differing.is_empty() { 14 } else { 24 };
-    for i in (first..n).take(height) {
-        let (r, c) = (i / plane.cols, i % plane.cols);
-        let flat = plane.flat(r, c);
-        let (x, y) = (left.get(flat), right(flat));
-        let (mut a, mut b) = (digits.format(x), digits.format(y));
-        if a == b && differing.contains(&flat) {
-            (a, b) = (
-                NumberFormat::Shortest.format(x),
-                NumberFormat::Shortest.format(y),
-            );
-        }
-        let style = match (i == cursor, a == b) {
-            (true, _) => look.theme.cursor,
-            (false, true) => look.theme.text,
-            (false, false) => look.theme.changed,
-        };
-        let mark = if a == b { " " } else { "≠" };
-        let text = format!("{}[{r}][{c}]", view.symbol);
-        let line = format!(
-            "{}{}  {mark}{}",
-            look.fit(&text, 20, Align::Left),
-            look.fit(&a, width, Align::Right),
-            look.fit(&b, width, Align::Right)
-        );
-        put(
-            buf,
-            area,
-            (area.x, area.y + 1 + (i - first) as u16),
-            &line,
-            area.width,
-            style,
-            look,
-        );
     }
 }
 

@@ -2,6 +2,7 @@
 //! it learns (how much fits on a page, what lies where) is returned.
 
 mod charts;
+mod columns;
 mod lists;
 mod side;
 mod stage;
@@ -124,7 +125,7 @@ pub fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look) -> Shown {
         View::Positions => charts::positions(app, inside, buf, look),
         View::Token => lists::token(app, inside, buf, look),
         View::Log => lists::log(app, inside, buf, look),
-        View::Compare => lists::compare(app, inside, buf, look),
+        View::Compare => columns::draw(app, inside, buf, look),
         View::Debug => lists::debug(app, inside, buf, look),
     }
     match app.ui.messages.current() {
