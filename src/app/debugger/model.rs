@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use super::Debugger;
 use crate::explain::Explainer;
+use crate::export::document::step_formula;
 use crate::program::{Binary, Leaf, NodeId, Op, Program};
 use crate::tensor::{Axis, Shape};
 use crate::trace::derive::Cell;
@@ -157,6 +158,8 @@ pub struct TableModel {
     pub masked: bool,
     /// Whether it is a result of the step.
     pub result: bool,
+    /// Whether the formula of the step names it.
+    pub named: bool,
     /// What stands before it: `·` before the second factor of a product; empty for nothing.
     pub sign: &'static str,
 }
@@ -283,6 +286,10 @@ impl Debugger {
         }
         let operands = tables.len();
         tables.extend(own);
+        let formula = step_formula(&self.session, &self.steps, self.at, step);
+        for table in &mut tables {
+            table.named = names(&formula, &table.symbol);
+        }
         let Some(run) = self.view().map(|v| v.run) else {
             return StageModel { tables };
         };
@@ -394,9 +401,19 @@ impl TableModel {
             sequential: false,
             masked: false,
             result: false,
+            named: false,
             sign: "",
         }
     }
+}
+
+/// Whether a formula has `symbol` in it as a word of its own; transposed or not.
+fn names(formula: &str, symbol: &str) -> bool {
+    let bare = |word: &'_ str| word.trim_end_matches('ᵀ').to_owned();
+    let symbol = bare(symbol);
+    formula
+        .split(|c: char| !c.is_alphanumeric() && !matches!(c, '_' | '.' | '\''))
+        .any(|word| bare(word) == symbol)
 }
 
 /// A cell that is read, and the node that reads it.

@@ -3,7 +3,8 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::stage::{self, Source};
+use super::maps;
+use super::source::Source;
 use crate::app::app::App;
 use crate::app::debugger::{Debugger, Plane, TableModel};
 use crate::program::NodeId;
@@ -102,7 +103,7 @@ pub(super) fn layers(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
     } else {
         0
     };
-    stage::maps(
+    maps::maps(
         app,
         &maps,
         Rect {
@@ -288,7 +289,7 @@ pub(super) fn positions(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
         ..area
     };
     let scale = source.scale(&source.stats(), app.ui.settings.log_scale);
-    stage::map(app, &table, &scale, upper, buf, look);
+    maps::map(app, &table, &scale, upper, buf, look);
     // One curve a column; the first ones turn fastest.
     let series: Vec<Series> = (0..table.plane.cols.min(4))
         .map(|c| Series {

@@ -2,8 +2,11 @@
 //! it learns (how much fits on a page, what lies where) is returned.
 
 mod charts;
+mod layout;
 mod lists;
+mod maps;
 mod side;
+mod source;
 mod stage;
 mod stages;
 mod step;
@@ -117,7 +120,7 @@ pub fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look) -> Shown {
         view @ (View::Stages | View::Teacher | View::Cache) => {
             stages::view(app, view, inside, buf, look, &mut shown);
         }
-        View::Heads => stage::heads(app, inside, buf, look),
+        View::Heads => maps::heads(app, inside, buf, look),
         View::Layers => charts::layers(app, inside, buf, look),
         View::Probs => lists::probs(app, inside, buf, look),
         View::Costs => lists::costs(app, inside, buf, look),

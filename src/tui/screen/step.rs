@@ -12,6 +12,9 @@ use crate::text::Msg;
 use crate::tui::draw::{Look, put};
 use crate::tui::widgets::paragraph::{Span, Wrapped};
 
+/// Lines that note and facts keep beside tables that could fill the screen.
+const LEAST_TEXT: u16 = 3;
+
 pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) {
     let d = &app.debugger;
     let Some(step) = d.step() else { return };
@@ -79,19 +82,20 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: 
         texts.push(Span::new(facts.join("\n"), theme.dim));
     }
     let text = Wrapped::new(&texts, area.width, look);
-    // The tables come first: they keep at least half of what is left.
+    let model = d.stage();
+    let stage = stage::Stage::new(app, &model.tables, look);
+    // The tables come first: note and facts have what they leave, or a few lines of it.
     let left = room - derivation_height;
-    let text_height =
-        (text.height() as u16)
-            .min(left / 2)
-            .min(if left > 12 { left - 9 } else { left / 3 });
+    let text_lines = text.height() as u16;
+    let fewest = text_lines.min(left / 4).min(LEAST_TEXT);
+    let text_height = text_lines.min(left.saturating_sub(stage.wanted(area.width)).max(fewest));
 
     let tables = Rect {
         y: area.y + head_height,
         height: left - text_height,
         ..area
     };
-    let used = stage::draw(app, tables, buf, look, shown);
+    let used = stage.draw(app, tables, buf, look, shown);
     // The derivation follows its tables; what is left over stays free below.
     let below = Rect {
         y: tables.y + used,
