@@ -63,11 +63,6 @@ impl Plan {
         plan.left_out.sort_unstable();
         plan
     }
-
-    /// Lines that the tables take, with a free one between bands.
-    pub fn height(&self) -> u16 {
-        height_of(&self.bands)
-    }
 }
 
 /// Lines that all tables would like at this width.
@@ -196,7 +191,7 @@ mod tests {
         let area = Rect::new(0, 0, 103, 40);
         let plan = Plan::new(&wishes, area);
         assert_eq!(placed(&plan), [vec![0, 1], vec![2], vec![3]]);
-        assert!(plan.height() <= area.height);
+        assert!(height_of(&plan.bands) <= area.height);
         let widths = |b: &Band| b.tables.iter().map(|(_, w)| *w).collect::<Vec<_>>();
         assert_eq!(widths(&plan.bands[0]), [50, 50]);
         assert_eq!(widths(&plan.bands[1]), [103]);

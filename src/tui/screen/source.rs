@@ -6,6 +6,8 @@ use std::fmt::Write as _;
 use crate::app::debugger::{Debugger, Stats, TableModel};
 use crate::debug::whatif::Before;
 use crate::explain::line::MASKED_BELOW;
+use crate::scenario::tokenise::Words;
+use crate::session::Labels;
 use crate::tensor::DType;
 use crate::text::NumberFormat;
 use crate::trace::AnyValue;
@@ -24,11 +26,13 @@ pub(super) struct Source<'a> {
     pub before: Before,
     pub digits: NumberFormat,
     pub dtype: DType,
+    /// The words that its numbers stand for, where they are ids.
+    words: Option<&'a Words>,
     stats: OnceCell<Stats>,
 }
 
 impl<'a> Source<'a> {
-    pub fn new(d: &Debugger, table: &'a TableModel, digits: NumberFormat) -> Option<Self> {
+    pub fn new(d: &'a Debugger, table: &'a TableModel, digits: NumberFormat) -> Option<Self> {
         let value = d.trace(table.run)?.get(table.node)?;
         let dtype = value.dtype();
         Some(Self {
@@ -37,6 +41,7 @@ impl<'a> Source<'a> {
             before: d.before(table.run, table.node),
             digits,
             dtype,
+            words: d.session.id_words(table.run, table.node),
             stats: OnceCell::new(),
         })
     }
@@ -49,7 +54,7 @@ impl<'a> Source<'a> {
         let x = self.get(row, col);
         let masked = self.table.masked && x < MASKED_BELOW || self.dtype == DType::Bool && x != 0.0;
         let (kind, text) = match self.dtype {
-            DType::Int => (CellKind::Plain, format!("{x}")),
+            DType::Int => (CellKind::Plain, self.id(x)),
             DType::Bool => (
                 if masked {
                     CellKind::Masked
@@ -72,6 +77,14 @@ impl<'a> Source<'a> {
             text,
             kind,
             changed: self.changed(row, col),
+        }
+    }
+
+    /// `2 水`: an id with its word.
+    fn id(&self, x: f64) -> String {
+        match self.words {
+            Some(words) => format!("{x} {}", words.word(x as i64)),
+            None => format!("{x}"),
         }
     }
 
@@ -155,20 +168,21 @@ impl<'a> Source<'a> {
 
 /// Labels of a table.
 pub(super) struct Labelled<'a> {
-    rows: Option<(crate::session::Labels<'a>, usize)>,
-    cols: Option<(crate::session::Labels<'a>, usize)>,
+    rows: Option<(Labels<'a>, usize)>,
+    cols: Option<(Labels<'a>, usize)>,
 }
 
 impl<'a> Labelled<'a> {
     pub fn new(d: &'a Debugger, table: &TableModel) -> Self {
         let of = |axis: Option<(usize, usize)>| {
-            axis.map(|(axis, first)| {
-                (
-                    d.session
-                        .axis_labels(table.run, table.node, axis, table.plane.batch),
-                    first,
-                )
-            })
+            let (axis, first) = axis?;
+            let labels = d
+                .session
+                .axis_labels(table.run, table.node, axis, table.plane.batch);
+            let shape = d.session.runs[table.run].program.node(table.node).shape;
+            // The number of an only place says nothing.
+            let told = shape.dims()[axis] > 1 || !matches!(labels, Labels::None);
+            told.then_some((labels, first))
         };
         Self {
             rows: of(table.plane.row_axis),
@@ -176,7 +190,7 @@ impl<'a> Labelled<'a> {
         }
     }
 
-    fn get(side: Option<&(crate::session::Labels<'a>, usize)>, i: usize) -> String {
+    fn get(side: Option<&(Labels<'a>, usize)>, i: usize) -> String {
         side.map_or_else(String::new, |(l, first)| {
             l.get(first + i).unwrap_or_else(|| (first + i).to_string())
         })

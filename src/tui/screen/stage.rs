@@ -163,9 +163,8 @@ impl<'a> Stage<'a> {
             })
         });
         // Where even the headings leave no room, that there are more matters more than the end of a heading.
-        let short = Msg::new("tui.more_tables_short")
-            .arg("count", symbols.len())
-            .render(look.lang);
+        let short = Msg::new("tui.more_tables_short").arg("count", symbols.len());
+        let short = format!(" {}", short.render(look.lang));
         let room = area.width.saturating_sub(headings).max(look.width(&short));
         let text = if look.width(&text) <= room {
             text
@@ -178,13 +177,15 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// How much a table matters: the one with the cursor, operands that the formula names, other results, the rest.
+/// How much a table matters: the one with the cursor, operands that the formula names, what else it names, other
+/// results, the rest.
 fn rank(table: &TableModel) -> u8 {
     match table {
         t if t.cursor.is_some() => 0,
-        t if t.view.is_none() && t.named => 1,
-        t if t.result || t.named => 2,
-        _ => 3,
+        t if t.named && t.view.is_none() => 1,
+        t if t.named => 2,
+        t if t.result => 3,
+        _ => 4,
     }
 }
 

@@ -7,7 +7,6 @@ use super::{Shown, Target, stage};
 use crate::app::app::App;
 use crate::app::debugger::MOST_TERMS;
 use crate::app::ui::Focus;
-use crate::export::document::step_formula;
 use crate::text::Msg;
 use crate::tui::draw::{Look, put};
 use crate::tui::widgets::paragraph::{Span, Wrapped};
@@ -23,8 +22,7 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: 
     }
     let digits = app.ui.settings.digits;
     let theme = &look.theme;
-    let formula = step_formula(&d.session, &d.steps, d.position(), step);
-    let head = Wrapped::new(&[Span::new(formula, theme.accent)], area.width, look);
+    let head = Wrapped::new(&[Span::new(d.formula(), theme.accent)], area.width, look);
     let head_height = (head.height() as u16).min(2).min(area.height);
     head.render(
         Rect {
