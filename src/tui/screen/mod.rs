@@ -158,6 +158,10 @@ fn title(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
                 .render(look.lang)
         );
     }
+    if let Some(digits) = d.is_rounding() {
+        let going = Msg::new("tui.rounding").arg("digits", digits);
+        let _ = write!(left, " · {}", going.render(look.lang));
+    }
     if let Some(made) = d.update_opened() {
         let update = Msg::new("training.opened").arg("update", made + 1);
         let _ = write!(left, " · {}", update.render(look.lang));
