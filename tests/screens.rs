@@ -16,9 +16,11 @@ use tui_transformer::app::key::{Key, KeySeq};
 use tui_transformer::app::ui::Settings;
 use tui_transformer::scenario;
 use tui_transformer::session::{self, Session};
+use tui_transformer::tensor::slice::Slice;
 use tui_transformer::text::Lang;
 use tui_transformer::tui::run::{Still, draw, look, still};
 use tui_transformer::tui::theme::{Depth, Environment};
+use tui_transformer::walkthrough::title_of;
 
 const COLOURS: Environment = Environment {
     no_color: false,
@@ -249,4 +251,232 @@ fn screens_with_their_styles() {
             }
         }
     }
+}
+
+fn text(app: &App, size: (u16, u16)) -> String {
+    still(app, size, COLOURS, Still::Text)
+}
+
+#[test]
+fn tables_of_the_formula_come_first_and_those_left_out_are_named() {
+    let mut app = app(Lang::En, GlyphSet::Unicode);
+    let mut seen = |step, size, words: &[&str]| {
+        go(&mut app, step);
+        let text = text(&app, size);
+        for word in words {
+            assert!(text.contains(word), "{word} in step {step}:\n{text}");
+        }
+    };
+    seen(57, (80, 24), &["A1 4×4", "A2 4×4"]);
+    let all = [
+        "Q2 4×2",
+        "K2ᵀ 2×4",
+        "score1 4×4",
+        "score2 4×4",
+        "more tables (+",
+    ];
+    seen(68, (80, 24), &all);
+    seen(23, (120, 36), &["Q1 4×2", "K1ᵀ 2×4", "score1 4×4 head 1/2"]);
+    for size in [(80, 24), (80, 15)] {
+        seen(94, size, &["P 1×8", "more tables (+"]);
+    }
+    seen(94, (80, 8), &["P 1×8", "+6 more"]);
+    // In the reader's language.
+    app.ui.settings.lang = Lang::Zh;
+    assert!(text(&app, (80, 15)).contains("另有"));
+}
+
+#[test]
+fn a_tensor_that_the_steps_formula_does_not_name_has_its_own() {
+    let mut app = app(Lang::En, GlyphSet::Unicode);
+    go(&mut app, 94);
+    let formula = |app: &App| app.debugger.formula();
+    assert!(formula(&app).starts_with("Logits = "), "{}", formula(&app));
+    app.act(Action::parse("go X_inf3[2,0]").unwrap(), &mut Vec::new());
+    assert_eq!(cursor(&app), "X_inf3[2][0]");
+    assert_eq!(formula(&app), "X_inf3 = target.lookup + target.positions");
+}
+
+#[test]
+fn the_cursor_begins_at_the_prediction_and_crosses_from_table_to_table() {
+    let mut app = app(Lang::En, GlyphSet::Unicode);
+    go(&mut app, 94);
+    assert_eq!(cursor(&app), "P[0][2]");
+    assert!(text(&app, (120, 36)).contains("2 水"));
+    app.ui.focus = tui_transformer::app::ui::Focus::Stage;
+    assert!(text(&app, (80, 24)).contains("t table"));
+    press(&mut app, "end right");
+    assert_eq!(cursor(&app), "predicted_id[0][0]");
+    press(&mut app, "left");
+    assert_eq!(cursor(&app), "P[0][7]");
+    for _ in 0..20 {
+        press(&mut app, "right");
+    }
+    assert!(cursor(&app).starts_with("target_p["), "{}", cursor(&app));
+}
+
+#[test]
+fn a_tokens_life_is_of_its_own_side_and_row() {
+    let mut app = app(Lang::En, GlyphSet::Unicode);
+    go(&mut app, 12);
+    app.act(Action::View(View::Token), &mut Vec::new());
+    app.ui.settings.sidebar = false;
+    let life = text(&app, (100, 70));
+    assert!(life.contains("token 1: 我"), "{life}");
+    assert!(life.contains("X_enc_in"), "{life}");
+    for other in ["X_tgt", "X_dec_in", "   9 ", "  10 ", "  11 "] {
+        assert!(!life.contains(other), "{other}:\n{life}");
+    }
+}
+
+#[test]
+fn each_stack_has_a_curve_of_its_own() {
+    let mut app = app(Lang::En, GlyphSet::Unicode);
+    go(&mut app, 56);
+    app.act(Action::View(View::Layers), &mut Vec::new());
+    let layers = text(&app, (120, 36));
+    for name in [
+        "Encoder · after the norm",
+        "Decoder · after the norm",
+        "▶",
+        "↑",
+    ] {
+        assert!(layers.contains(name), "{name}:\n{layers}");
+    }
+}
+
+#[test]
+fn views_say_their_names_and_whose_row_they_show() {
+    let mut app = app(Lang::En, GlyphSet::Unicode);
+    go(&mut app, 42);
+    let titles = [
+        (View::Heads, "─ Heads · "),
+        (View::Layers, "─ Layers ─"),
+        (View::Costs, "─ Shapes and cost · "),
+        (View::Token, "─ A token's life · "),
+        (View::Log, "─ Log ─"),
+    ];
+    for (view, title) in titles {
+        app.act(Action::View(view), &mut Vec::new());
+        let shown = text(&app, (100, 30));
+        assert!(shown.contains(title), "{title}:\n{shown}");
+    }
+    go(&mut app, 94);
+    app.act(Action::View(View::Probs), &mut Vec::new());
+    let probs = text(&app, (100, 30));
+    assert!(probs.contains("token easy"), "{probs}");
+}
+
+#[test]
+fn the_footer_keeps_what_is_needed_most() {
+    let mut app = app(Lang::En, GlyphSet::Unicode);
+    let last = |app: &App| {
+        let all = text(app, (80, 24));
+        all.lines().last().unwrap_or_default().to_owned()
+    };
+    for word in ["step", "help", "quit"] {
+        assert!(last(&app).contains(word), "{}", last(&app));
+    }
+    for keys in ["?", "!", "f2", ":", "e"] {
+        press(&mut app, keys);
+        assert!(last(&app).contains("Esc close"), "{keys}: {}", last(&app));
+        press(&mut app, "esc");
+    }
+}
+
+#[test]
+fn titles_of_plans_speak_the_readers_language() {
+    let session = session();
+    let program = &session.runs[0].program;
+    let id = program.find("decoder.0.self_attn.out").expect("a node");
+    let title = title_of(program, id, &Slice::all());
+    let zh = title.render(Lang::Zh);
+    assert!(zh.ends_with(" · 解码器第 1 层 · 自注意力"), "{zh}");
+    let en = title.render(Lang::En);
+    assert!(en.ends_with(" · decoder 1 · self_attn"), "{en}");
+}
+
+#[test]
+fn colours_have_no_shades_over_them_and_titles_their_own_colour() {
+    let mut app = app(Lang::En, GlyphSet::Unicode);
+    go(&mut app, 23);
+    app.ui.settings.theme = "light".to_owned();
+    let area = Rect::new(0, 0, 120, 36);
+    let mut buf = Buffer::empty(area);
+    draw(&app, area, &mut buf, &look(&app.ui.settings, COLOURS));
+    let shade = |c: &ratatui::buffer::Cell| "░▒▓█".contains(c.symbol());
+    assert!(!buf.content.iter().any(shade));
+    // The list has the focus: the frame of the tables does not.
+    let letter = (37..100)
+        .find(|x| buf[(*x, 1)].symbol() == "E")
+        .expect("a title");
+    assert_ne!(buf[(letter, 1)].fg, buf[(36, 1)].fg);
+    // Without colours the shades tell.
+    assert!(text(&app, (120, 36)).contains('█'));
+}
+
+#[test]
+fn rounding_goes_on_in_the_background_where_somebody_watches() {
+    let mut app = app(Lang::En, GlyphSet::Unicode);
+    app.debugger.live = true;
+    press(&mut app, "r");
+    if app.debugger.is_rounding().is_some() {
+        assert_eq!(app.debugger.round, None);
+        assert!(app.interval().is_some());
+        assert!(text(&app, (120, 36)).contains("computing"));
+        press(&mut app, ".");
+        assert_eq!(label(&app), "2");
+    }
+    let begun = std::time::Instant::now();
+    while app.debugger.round.is_none() {
+        assert!(begun.elapsed().as_secs() < 60, "no end");
+        app.input(&Input::Tick);
+    }
+    assert_eq!(app.debugger.is_rounding(), None);
+    press(&mut app, "r");
+    assert_eq!(app.debugger.round, None);
+}
+
+/// Every view at every size in every language and glyph set, as one number each: a change of any of them is seen.
+#[test]
+fn all_views_in_all_languages_and_glyph_sets() {
+    let mut lines = Vec::new();
+    for lang in [Lang::En, Lang::Zh] {
+        for glyphs in GlyphSet::ALL {
+            let mut app = app(lang, glyphs);
+            go(&mut app, 42);
+            // The training view has pictures of its own.
+            for view in View::ALL.into_iter().filter(|v| *v != View::Training) {
+                app.act(Action::View(view), &mut Vec::new());
+                for size in &SIZES[4..7] {
+                    let seen = if view == View::Costs {
+                        untimed(&text(&app, *size))
+                    } else {
+                        styled(&app, *size)
+                    };
+                    let (width, height) = size;
+                    let hash = fingerprint(&seen);
+                    lines.push(format!(
+                        "{view:?} {lang:?} {glyphs:?} {width}x{height} {hash:016x}"
+                    ));
+                }
+            }
+        }
+    }
+    insta::assert_snapshot!("all", lines.join("\n"));
+}
+
+/// Costs without what was measured.
+fn untimed(text: &str) -> String {
+    let lines = text.lines().filter(|l| !l.contains(" ms"));
+    let words = lines.flat_map(str::split_whitespace);
+    let kept: Vec<&str> = words.filter(|w| !w.contains('%')).collect();
+    kept.join(" ")
+}
+
+/// FNV-1a.
+fn fingerprint(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }

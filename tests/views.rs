@@ -521,3 +521,28 @@ fn an_edited_model_is_trained_anew() {
     assert_eq!(t.losses[0].to_bits(), edited.bits(0));
     assert_ne!(t.losses[0].to_bits(), before[0].to_bits());
 }
+
+#[test]
+fn large_operands_of_a_product_are_shown_around_what_is_read() {
+    let mut app = app("bert_block", Lang::En, GlyphSet::Unicode);
+    for (step, size, words) in [
+        ("step 15", (120, 36), ["LN2 7×768", "w1.weightᵀ 768×3072"]),
+        ("step 8", (200, 60), ["LN1 7×768", "k.weightᵀ 768×768"]),
+    ] {
+        command(&mut app, step);
+        let seen = text(&mut app, size);
+        for word in words {
+            assert!(seen.contains(word), "{word}:\n{seen}");
+        }
+    }
+}
+
+#[test]
+fn facts_are_of_the_plane_that_is_shown_and_hidden_scores_are_masked() {
+    let mut app = app("modern_decoder", Lang::En, GlyphSet::Unicode);
+    command(&mut app, "step 12");
+    let seen = text(&mut app, (140, 50));
+    assert!(seen.contains("infinite 0 · masked"), "{seen}");
+    assert!(!seen.contains("masked 0"), "{seen}");
+    assert!(seen.contains("slices: min"), "{seen}");
+}

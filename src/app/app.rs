@@ -182,7 +182,8 @@ impl App {
     /// Time to the next tick; `None` where nothing moves by itself.
     pub fn interval(&self) -> Option<Duration> {
         // What goes on by itself is looked after often enough to be seen moving.
-        let news = self.debugger.training().is_busy().then_some(NEWS);
+        let busy = self.debugger.training().is_busy() || self.debugger.is_rounding().is_some();
+        let news = busy.then_some(NEWS);
         self.ui.play.interval().or(news)
     }
 
@@ -193,7 +194,8 @@ impl App {
             NumberFormat::Decimals(d) | NumberFormat::Scientific(d) => d,
             NumberFormat::Shortest | NumberFormat::Bits => 4,
         };
-        self.debugger.round = self.ui.settings.rounding.then_some(digits);
+        let rounding = self.ui.settings.rounding.then_some(digits);
+        self.debugger.round_to(rounding);
         self.debugger.lang = self.ui.settings.lang;
         let label = self
             .debugger

@@ -1,9 +1,9 @@
 //! Labels of rows and columns: the tokens that stand there.
 
 use super::Session;
-use crate::program::NodeId;
+use crate::program::{NodeId, Op};
 use crate::scenario::tokenise::{Token, Words};
-use crate::tensor::Axis;
+use crate::tensor::{Axis, DType};
 use crate::walkthrough::View;
 
 /// Labels along an axis. They are made one by one, since an axis may be as long as a vocabulary.
@@ -43,19 +43,9 @@ impl Session {
         let program = &self.runs[run].program;
         let n = program.node(node);
         let len = n.shape.dims()[axis];
-        let full = n.path.strip_prefix("grad.").unwrap_or(&n.path);
-        let (call, path) = match full.strip_prefix("gen.").and_then(|p| p.split_once('.')) {
-            Some((call, rest)) => (Some(call), rest),
-            None => (None, full),
-        };
-        let encoder = path.starts_with("encoder") || path.starts_with("embed.source");
-        let own = if encoder || self.runs[run].inputs.target.is_none() && call.is_none() {
-            "source"
-        } else {
-            "target"
-        };
         match n.shape.axes()[axis] {
             Axis::Vocab => {
+                let path = n.path.strip_prefix("grad.").unwrap_or(&n.path);
                 let source = path.starts_with("embed.source");
                 let words = if source {
                     &self.source_words
@@ -69,18 +59,55 @@ impl Session {
                 }
             }
             Axis::Token | Axis::Query | Axis::Key => {
-                let last = path.rsplit('.').next().unwrap_or(path);
-                let from_source =
-                    n.shape.axes()[axis] == Axis::Key || matches!(last, "k" | "v" | "k_rotated");
-                let side = if path.contains("cross_attn") && from_source {
-                    "source"
-                } else {
-                    own
-                };
-                self.token_labels(run, call.filter(|_| side == "target"), side, batch, len)
+                let (side, call) = self.sentence_of(run, node, axis);
+                let call = call.filter(|_| side == "target");
+                self.token_labels(run, call, side, batch, len)
             }
             _ => Labels::None,
         }
+    }
+
+    /// The sentence that an axis of tokens runs along: its side, and the decoding call that a node belongs to.
+    pub fn sentence_of(
+        &self,
+        run: usize,
+        node: NodeId,
+        axis: usize,
+    ) -> (&'static str, Option<&str>) {
+        let n = self.runs[run].program.node(node);
+        let full = n.path.strip_prefix("grad.").unwrap_or(&n.path);
+        let (call, path) = match full.strip_prefix("gen.").and_then(|p| p.split_once('.')) {
+            Some((call, rest)) => (Some(call), rest),
+            None => (None, full),
+        };
+        let encoder = path.starts_with("encoder") || path.starts_with("embed.source");
+        let own = if encoder || self.runs[run].inputs.target.is_none() && call.is_none() {
+            "source"
+        } else {
+            "target"
+        };
+        let last = path.rsplit('.').next().unwrap_or(path);
+        let from_source =
+            n.shape.axes()[axis] == Axis::Key || matches!(last, "k" | "v" | "k_rotated");
+        let side = if path.contains("cross_attn") && from_source {
+            "source"
+        } else {
+            own
+        };
+        (side, call)
+    }
+
+    /// The words that the numbers of a tensor stand for, where they are ids that its labels do not tell already: what
+    /// was predicted, what was wanted.
+    pub fn id_words(&self, run: usize, node: NodeId) -> Option<&Words> {
+        let program = &self.runs[run].program;
+        let mut n = program.node(node);
+        while n.op.moves_only() && program.node(n.inputs[0]).dtype == DType::Int {
+            n = program.node(n.inputs[0]);
+        }
+        let last = n.path.rsplit('.').next().unwrap_or("");
+        let wanted = n.dtype == DType::Int && matches!(last, "target_id" | "targets");
+        (n.op == Op::ArgMax || wanted).then(|| self.words(self.spoken()))
     }
 
     /// The side whose words the output speaks.

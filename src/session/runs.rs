@@ -45,6 +45,12 @@ impl Session {
         Ok(trace)
     }
 
+    /// Whether run `run` rounded as one goes is at hand; while it is computed it is not.
+    pub fn has_rounded(&self, run: usize, digits: u8) -> bool {
+        let made = self.runs[run].rounded.try_lock();
+        made.is_ok_and(|made| made.contains_key(&digits))
+    }
+
     /// Runs `run`, taking from `donors` what cannot be another.
     pub(super) fn execute(
         &self,

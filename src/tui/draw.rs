@@ -185,6 +185,8 @@ pub fn frame(buf: &mut Buffer, area: Rect, title: &str, focused: bool, look: &Lo
     if !title.is_empty() && area.width > 4 {
         let title = look.cut(&format!(" {title} "), area.width - 4);
         let style = if focused { theme.accent } else { theme.title };
+        // Not in the colour of the line that it stands on.
+        let style = Style::reset().patch(theme.text).patch(style);
         let at = (area.x + 2, area.y);
         put(buf, area, at, &title, area.width - 4, style, look);
     }

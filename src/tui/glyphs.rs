@@ -188,10 +188,22 @@ impl Glyphs {
             return text;
         }
         let mut out = String::with_capacity(text.len() + 8);
-        for c in text.chars() {
+        // Without the roof of a root its word needs brackets: `sqrt(d_k)`, where `sqrtd_k` would be another name.
+        let mut under_root = false;
+        let mut chars = text.chars().peekable();
+        while let Some(c) = chars.next() {
             match plain(c) {
                 Some(word) => out.push_str(word),
                 None => out.push(c),
+            }
+            let word = |c: &char| c.is_alphanumeric() || matches!(c, '_' | '.');
+            let more = chars.peek().is_some_and(word);
+            if c == '√' && more {
+                out.push('(');
+                under_root = true;
+            } else if under_root && !more {
+                out.push(')');
+                under_root = false;
             }
         }
         Cow::Owned(out)
@@ -238,7 +250,8 @@ mod tests {
     #[test]
     fn text_is_made_plain_and_escaped() {
         let safe = Glyphs::of(GlyphSet::CjkSafe);
-        assert_eq!(safe.text("Q·K₁ᵀ/√2 水 ≈ -∞"), "Q*K_1^T/sqrt2 水 ~= -inf");
+        assert_eq!(safe.text("Q·K₁ᵀ/√2 水 ≈ -∞"), "Q*K_1^T/sqrt(2) 水 ~= -inf");
+        assert_eq!(safe.text("√d_k = √(2·ε)"), "sqrt(d_k) = sqrt(2*eps)");
         assert_eq!(Glyphs::of(GlyphSet::Unicode).text("√2"), "√2");
         for set in GlyphSet::ALL {
             assert!(!Glyphs::of(set).text("a\u{1b}[2J").contains('\u{1b}'));

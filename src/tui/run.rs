@@ -56,6 +56,14 @@ pub fn still(
 ) -> String {
     let area = Rect::new(0, 0, columns, rows);
     let mut buf = Buffer::empty(area);
+    // Characters alone must tell what colours would.
+    let environment = match format {
+        Still::Text => Environment {
+            no_color: true,
+            detected: Depth::None,
+        },
+        Still::Ansi | Still::Svg => environment,
+    };
     let look = look(&app.ui.settings, environment);
     draw(app, area, &mut buf, &look);
     match format {

@@ -19,7 +19,7 @@ use crate::trace::derive::Cell;
 
 pub use backward::{Start, backward_plan};
 pub use expand::expand;
-pub use names::{phase_name, short_title};
+pub use names::{Location, phase_name, short_title};
 pub use plan::{Detail, plan, title_of};
 pub use update::update_plan;
 
@@ -37,6 +37,8 @@ pub enum Words {
     },
     /// From the catalogue.
     Message(Msg),
+    /// From the catalogue, with where a node stands.
+    At(Msg, Location),
 }
 
 impl Words {
@@ -53,6 +55,7 @@ impl Words {
                 }
             }
             Words::Message(msg) => msg.render(lang),
+            Words::At(msg, place) => msg.clone().arg("where", place.render(lang)).render(lang),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What phases are called, and titles beside them.
 
+use crate::tensor::Slice;
 use crate::text::{Lang, Msg, tr};
 
 /// The name of a phase as a person reads it: `encoder.1 (training)` is "Encoder layer 1 (training)". Words that the
@@ -57,9 +58,63 @@ pub fn short_title(title: &str, phase: &str, lang: Lang) -> String {
         }
     }
     // Titles of plans end in where they are: `· decoder 1 · self_attn`.
-    let spaced = place.replace('.', " ");
+    let spaced = word(place, lang);
     let parts: Vec<&str> = title.split(" · ").filter(|p| *p != spaced).collect();
     parts.join(" · ")
+}
+
+/// Where a node stands, as the titles of plans end: ` · decoder 1 · self_attn · [head=0]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Location {
+    words: Vec<String>,
+    slice: Option<Slice>,
+}
+
+impl Location {
+    /// Of the node at `path`, seen through `slice`.
+    pub(super) fn of(path: &str, slice: &Slice) -> Self {
+        let mut words = Vec::new();
+        let mut parts = path.split('.');
+        while let Some(part) = parts.next() {
+            if matches!(part, "encoder" | "decoder" | "gen") {
+                if let Some(n) = parts.next().and_then(|n| n.parse::<u32>().ok()) {
+                    let n = if part == "gen" { n } else { n + 1 };
+                    words.push(format!("{part}.{n}"));
+                }
+            } else if matches!(part, "source" | "target" | "self_attn" | "cross_attn") {
+                words.push(part.to_owned());
+            }
+        }
+        Self {
+            words,
+            slice: (!slice.is_all()).then(|| slice.clone()),
+        }
+    }
+
+    pub(super) fn render(&self, lang: Lang) -> String {
+        let words = self.words.iter().map(|w| word(w, lang));
+        let slice = self.slice.iter().map(ToString::to_string);
+        words.chain(slice).fold(String::new(), |mut out, part| {
+            out.push_str(" · ");
+            out.push_str(&part);
+            out
+        })
+    }
+}
+
+/// A part of a location: `decoder 1`, 解码器第 1 层.
+fn word(part: &str, lang: Lang) -> String {
+    if lang == Lang::En {
+        return part.replace('.', " ");
+    }
+    let key = match part {
+        "source" => "phase.source_side",
+        "target" => "phase.target_side",
+        "self_attn" => "phase.self_attention",
+        "cross_attn" => "phase.cross_attention",
+        _ => return one(part, lang).trim_end_matches('：').to_owned(),
+    };
+    tr(lang, key).to_owned()
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! The automatic plan: numbered steps for any program, at a chosen level of detail.
 
-use std::fmt::Write as _;
-
+use super::Location;
 use super::{Step, View, Words, is_auxiliary};
 use crate::program::{Leaf, NodeId, Op, Program, ScopeKind};
 use crate::tensor::Axis;
@@ -249,33 +248,13 @@ pub fn title_of(program: &Program, id: NodeId, slice: &Slice) -> Words {
     if gradient {
         return Words::Message(Msg::new("walk.gradient").arg("path", of));
     }
-    Words::Message(match find(&format!("walk.title.{kind}")) {
-        Some(key) => Msg::new(key).arg("where", place(of, slice)),
-        None => Msg::new("walk.other").arg("path", of),
-    })
+    match find(&format!("walk.title.{kind}")) {
+        Some(key) => Words::At(Msg::new(key), Location::of(of, slice)),
+        None => Words::Message(Msg::new("walk.other").arg("path", of)),
+    }
 }
 
 fn note_of(program: &Program, id: NodeId) -> Words {
     let kind = kind_of(&program.node(id).path);
     find(&format!("walk.note.{kind}")).map_or(Words::Empty, |key| Words::Message(Msg::new(key)))
-}
-
-/// Where it is: `encoder 1, head 2`, in a form that both languages read.
-fn place(path: &str, slice: &Slice) -> String {
-    let mut out = String::new();
-    let mut parts = path.split('.');
-    while let Some(part) = parts.next() {
-        if matches!(part, "encoder" | "decoder" | "gen") {
-            if let Some(n) = parts.next().and_then(|n| n.parse::<u32>().ok()) {
-                let n = if part == "gen" { n } else { n + 1 };
-                let _ = write!(out, " · {part} {n}");
-            }
-        } else if matches!(part, "source" | "target" | "self_attn" | "cross_attn") {
-            let _ = write!(out, " · {part}");
-        }
-    }
-    if !slice.is_all() {
-        let _ = write!(out, " · {slice}");
-    }
-    out
 }

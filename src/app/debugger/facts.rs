@@ -1,5 +1,6 @@
 //! Facts of a tensor: range, mean, norm, zeros; and what is worth saying of a softmax, a norm, a ReLU, an attention.
 
+use super::model::is_masked;
 use super::{Debugger, Plane};
 use crate::debug::whatif::Before;
 use crate::program::{Cost, NodeId, ScopeKind, Unary, cost};
@@ -188,15 +189,20 @@ impl Debugger {
             lines.push(msg);
         }
         let plane = Plane::of_view(view, &self.index);
-        let stats = if view.slice.is_all() {
-            self.stats(view.run, view.node)
-        } else {
-            None
-        };
-        let stats = stats.or_else(|| {
+        let of_plane = || {
             let n = plane.rows * plane.cols;
             (n <= MOST_SCANNED).then(|| Stats::of(plane.cells().map(|f| value.get(f))))
-        });
+        };
+        // All planes of the view, else the one that is shown; which is said where they are not the same.
+        let whole = view.slice.is_all().then(|| self.stats(view.run, view.node));
+        let whole = whole.flatten().filter(|_| !plane.fixed.is_empty());
+        let mut stats = of_plane();
+        if let Some(s) = stats.as_mut().filter(|_| is_masked(program, view.node)) {
+            let hidden = plane.cells().filter(|f| value.get(*f) == f64::NEG_INFINITY);
+            let hidden = hidden.count();
+            s.infinite -= hidden;
+            s.masked += hidden;
+        }
         if let Some(s) = stats {
             lines.push(
                 Msg::new("tui.fact.range")
@@ -213,6 +219,16 @@ impl Debugger {
                     .arg("nan", s.nan)
                     .arg("inf", s.infinite)
                     .arg("masked", s.masked),
+            );
+        }
+        if let Some(s) = whole {
+            lines.push(
+                Msg::new("tui.fact.whole")
+                    .arg("planes", s.count / (plane.rows * plane.cols).max(1))
+                    .arg("min", show(s.min))
+                    .arg("max", show(s.max))
+                    .arg("mean", show(s.mean))
+                    .arg("norm", show(s.norm)),
             );
         }
         let row: Vec<f64> = plane
@@ -275,9 +291,6 @@ impl Debugger {
         }
         if let Some(call) = self.ended() {
             lines.push(Msg::new("tui.fact.ended").arg("call", call + 1));
-        }
-        if let Some(count) = self.tie() {
-            lines.push(Msg::new("tui.fact.tie").arg("count", count));
         }
         if let Some(count) = self.tie() {
             lines.push(Msg::new("tui.fact.tie").arg("count", count));

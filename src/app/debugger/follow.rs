@@ -3,7 +3,9 @@
 use std::collections::{HashSet, VecDeque};
 
 use super::Debugger;
-use crate::explain::{Explainer, Line, Style};
+use super::model::names;
+use crate::explain::{Explainer, Line, Style, formula};
+use crate::export::document::step_formula;
 use crate::program::{Leaf, NodeId, Op};
 use crate::session::Place;
 use crate::tensor::Slice;
@@ -24,6 +26,28 @@ impl Debugger {
         self.round?;
         let (run, _) = self.cell()?;
         self.line_in(self.session.trace(run).ok()?, number, most_terms)
+    }
+
+    /// The formula of the step; where it does not name the tensor looked at, that tensor's own.
+    pub fn formula(&self) -> String {
+        let (Some(step), Some(view)) = (self.step(), self.view()) else {
+            return String::new();
+        };
+        let of_step = step_formula(&self.session, &self.steps, self.at, step);
+        if names(&of_step, &view.symbol) {
+            return of_step;
+        }
+        let program = &self.session.runs[view.run].program;
+        let name = |id| {
+            let session = &self.session;
+            session.tensor_name(&self.steps, view.run, id, &view.slice, self.at)
+        };
+        let own = formula(program, view.node, &name);
+        if own.is_empty() || own == view.symbol {
+            of_step
+        } else {
+            format!("{} = {own}", view.symbol)
+        }
     }
 
     fn line_in(&self, trace: &AnyTrace, number: NumberFormat, most_terms: usize) -> Option<Line> {

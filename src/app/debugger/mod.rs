@@ -13,6 +13,7 @@ mod model;
 mod nav;
 mod panel;
 mod powers;
+mod rounding;
 mod search;
 mod side;
 mod sides;
@@ -101,6 +102,7 @@ pub struct Debugger {
     pub lang: Lang,
     /// Round to so many decimals as one goes.
     pub round: Option<u8>,
+    rounding: Option<rounding::Rounding>,
     /// First line shown of a table of words.
     pub scroll: usize,
     /// Phases folded in the list.
@@ -148,6 +150,7 @@ impl Debugger {
             term: None,
             lang: Lang::En,
             round: None,
+            rounding: None,
             scroll: 0,
             folded: BTreeSet::new(),
             jumps: Jumps::default(),

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use super::Debugger;
 use crate::explain::Explainer;
+use crate::export::document::step_formula;
 use crate::program::{Binary, Leaf, NodeId, Op, Program};
 use crate::tensor::{Axis, Shape};
 use crate::trace::derive::Cell;
@@ -157,6 +158,8 @@ pub struct TableModel {
     pub masked: bool,
     /// Whether it is a result of the step.
     pub result: bool,
+    /// Whether the formula of the step names it.
+    pub named: bool,
     /// What stands before it: `·` before the second factor of a product; empty for nothing.
     pub sign: &'static str,
 }
@@ -275,7 +278,8 @@ impl Debugger {
                 let shown = own.iter().chain(&tables).any(|t| {
                     t.run == view.run && t.node == c.node && t.plane.find(c.flat).is_some()
                 });
-                if shown || self.is_zero_shift(view.run, *c) {
+                let skipped = self.is_zero_shift(view.run, *c) || self.is_recast(view.run, *c, *by);
+                if shown || skipped {
                     continue;
                 }
                 tables.push(self.operand(view, *c, *by));
@@ -283,6 +287,10 @@ impl Debugger {
         }
         let operands = tables.len();
         tables.extend(own);
+        let formula = step_formula(&self.session, &self.steps, self.at, step);
+        for table in &mut tables {
+            table.named = names(&formula, &table.symbol);
+        }
         let Some(run) = self.view().map(|v| v.run) else {
             return StageModel { tables };
         };
@@ -343,6 +351,13 @@ impl Debugger {
         path.ends_with(".shift") && self.trace(run).is_some_and(zero)
     }
 
+    /// Whether the node that reads a cell is the same tensor in another shape, under the only name it has.
+    fn is_recast(&self, run: usize, c: Cell, by: NodeId) -> bool {
+        let op = &self.session.runs[run].program.node(by).op;
+        let name = || self.session.cell_name(&self.steps, run, c, self.at);
+        matches!(op, Op::Reshape) && name().is_none()
+    }
+
     /// The table of a tensor that the step reads and does not show itself.
     fn operand(&self, view: &View, c: Cell, by: NodeId) -> TableModel {
         let program = &self.session.runs[view.run].program;
@@ -371,10 +386,9 @@ impl Debugger {
 
     fn table(&self, run: usize, node: NodeId, symbol: String, plane: Plane) -> TableModel {
         let program = &self.session.runs[run].program;
-        let path = &program.node(node).path;
         TableModel {
             sequential: is_sequential(program, node),
-            masked: path.ends_with("masked_scores") || path.ends_with("mask_bias"),
+            masked: is_masked(program, node),
             ..TableModel::of(run, node, symbol, plane)
         }
     }
@@ -394,9 +408,19 @@ impl TableModel {
             sequential: false,
             masked: false,
             result: false,
+            named: false,
             sign: "",
         }
     }
+}
+
+/// Whether a formula has `symbol` in it as a word of its own; transposed or not.
+pub(super) fn names(formula: &str, symbol: &str) -> bool {
+    let bare = |word: &'_ str| word.trim_end_matches('ᵀ').to_owned();
+    let symbol = bare(symbol);
+    formula
+        .split(|c: char| !c.is_alphanumeric() && !matches!(c, '_' | '.' | '\''))
+        .any(|word| bare(word) == symbol)
 }
 
 /// A cell that is read, and the node that reads it.
@@ -414,27 +438,32 @@ struct Reads {
     far: Vec<Read>,
 }
 
-/// Which operand of `by` the node is (behind what only moves cells), whether it is read transposed, and the sign
-/// between the operands.
+/// Which operand the node is of what reads it on the way to `by` (behind what only moves cells), whether it is read
+/// transposed, and the sign between the operands.
 fn place_of(program: &Program, by: NodeId, node: NodeId) -> (Option<usize>, bool, &'static str) {
-    // What only moves cells (the split into heads) stands between a product and its reader.
-    let mut reader = program.node(by);
-    while reader.op.moves_only() && program.node(reader.inputs[0]).inline {
-        reader = program.node(reader.inputs[0]);
-    }
     let base = |mut id: NodeId| {
         while id != node && program.node(id).op.moves_only() && program.node(id).inline {
             id = program.node(id).inputs[0];
         }
         id
     };
-    let place = reader.inputs.iter().position(|i| base(*i) == node);
-    let transposed = match (&reader.op, place) {
-        (Op::MatMul { transpose_a, .. }, Some(0)) => *transpose_a,
-        (Op::MatMul { transpose_b, .. }, Some(1)) => *transpose_b,
-        _ => false,
-    };
-    (place, transposed, sign(&reader.op))
+    // The product stands behind the sum with the bias and the split into heads, which have no names of their own.
+    let mut open = vec![by];
+    while let Some(id) = open.pop() {
+        let reader = program.node(id);
+        let place = reader.inputs.iter().position(|i| base(*i) == node);
+        if let Some(place) = place.filter(|_| !reader.op.moves_only()) {
+            let transposed = match (&reader.op, place) {
+                (Op::MatMul { transpose_a, .. }, 0) => *transpose_a,
+                (Op::MatMul { transpose_b, .. }, 1) => *transpose_b,
+                _ => false,
+            };
+            return (Some(place), transposed, sign(&reader.op));
+        }
+        let inner = reader.inputs.iter().rev();
+        open.extend(inner.filter(|i| program.node(**i).inline));
+    }
+    (None, false, "")
 }
 
 /// What stands between the two operands.
@@ -447,6 +476,12 @@ fn sign(op: &Op) -> &'static str {
         Op::Binary(Binary::Div | Binary::DivOrZero) => "/",
         _ => "",
     }
+}
+
+/// Whether a tensor's lowest values are masked cells.
+pub(super) fn is_masked(program: &Program, node: NodeId) -> bool {
+    let path = &program.node(node).path;
+    path.ends_with("masked_scores") || path.ends_with("mask_bias")
 }
 
 /// Whether a tensor's values are read from 0 up: probabilities, exp, variances, masks.
@@ -464,6 +499,7 @@ fn is_sequential(program: &Program, node: NodeId) -> bool {
                 | "mean_square"
                 | "predicted_probs"
                 | "target_probs"
+                | "target_prob"
         )
         && !matches!(n.op, Op::Leaf(Leaf::Parameter))
 }

@@ -2,26 +2,48 @@
 
 use std::sync::Arc;
 
+use super::model::names;
 use super::{Debugger, Level, Spot};
 use crate::app::args::{Place, StepTarget};
+use crate::export::document::step_formula;
 use crate::tensor::Slice;
 use crate::trace::derive::Cell;
 use crate::walkthrough::{Role, Step, View, Words, expand, title_of};
 
 impl Debugger {
-    /// Puts the cursor where a step is read first: its last result, at the first cell.
+    /// Puts the cursor where a step is read first: on the number that its prediction was chosen for, else its last
+    /// result that the formula names, at the first cell.
     pub(super) fn arrive(&mut self) {
         self.term = None;
         self.scroll = 0;
         let Some(step) = self.step() else { return };
-        let view = step
-            .views
-            .iter()
-            .rposition(|v| v.role == Role::Result)
-            .unwrap_or(0);
-        let rank = step.views.get(view).map_or(0, |v| v.shape().rank());
+        let (view, index) = self.chosen_in(step).unwrap_or_else(|| {
+            let formula = step_formula(&self.session, &self.steps, self.at, step);
+            let result = |v: &View| v.role == Role::Result;
+            let named = |v: &View| result(v) && names(&formula, &v.symbol);
+            let last = step.views.iter().rposition(named);
+            let view = last
+                .or_else(|| step.views.iter().rposition(result))
+                .unwrap_or(0);
+            let rank = step.views.get(view).map_or(0, |v| v.shape().rank());
+            (view, vec![0; rank])
+        });
         self.view = view;
-        self.index = vec![0; rank];
+        self.index = index;
+    }
+
+    /// The largest cell of the row that a step's only prediction was chosen from, where the step shows it.
+    fn chosen_in(&self, step: &Step) -> Option<(usize, Vec<usize>)> {
+        let one = |v: &&View| v.shape().len() == 1;
+        step.views.iter().filter(one).find_map(|v| {
+            let cell = Cell {
+                node: v.node,
+                flat: v.cells.flats().next()?,
+            };
+            let row = self.argmax_row(v.run, cell)?;
+            let value = self.trace(v.run)?.get(v.node)?.get(cell.flat);
+            step.view_of(v.run, row.cell(value as usize))
+        })
     }
 
     pub(super) fn arrive_at(&mut self, at: usize) {
@@ -338,6 +360,32 @@ impl Debugger {
         let to = (self.index[axis] as i64).saturating_add(by).clamp(0, last);
         self.index[axis] = to as usize;
         self.term = None;
+    }
+
+    /// One cell along an axis counted from the last; from the edge of a table to the one beside it, in the same row or
+    /// column where it has one. There is none beyond the last.
+    pub fn step_cursor(&mut self, from_last: usize, by: i64) {
+        let before = (self.view, self.index.clone());
+        self.move_cursor(from_last, by);
+        let tables = self.step().map_or(0, |s| s.views.len());
+        let to = if by < 0 {
+            self.view.checked_sub(1)
+        } else {
+            Some(self.view + 1).filter(|to| *to < tables)
+        };
+        let Some(to) = to.filter(|_| before == (self.view, self.index.clone())) else {
+            return;
+        };
+        let shape = self.step().map(|s| s.views[to].shape());
+        let mut index = vec![0; shape.map_or(0, |s| s.rank())];
+        for (slot, at) in index.iter_mut().rev().zip(before.1.iter().rev()) {
+            *slot = *at;
+        }
+        if let Some(slot) = index.iter_mut().rev().nth(from_last) {
+            // Select keeps it inside the table.
+            *slot = if by < 0 { usize::MAX } else { 0 };
+        }
+        self.select(to, &index);
     }
 
     /// Turns the leading axis (head, batch) of the view.

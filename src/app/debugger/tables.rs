@@ -12,7 +12,7 @@ use crate::session::generation::{frame_flops, frame_of};
 use crate::session::{RunKind, Table, stages};
 use crate::tensor::Axis;
 use crate::text::{Lang, Msg, tr};
-use crate::trace::derive::Arithmetic;
+use crate::trace::derive::{Arithmetic, Cell, Line};
 
 /// A table of words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -320,19 +320,26 @@ impl Debugger {
     /// How many of the numbers that an argmax chose from share the largest value, where they are more than one. The
     /// first of them is chosen.
     pub(super) fn tie(&self) -> Option<usize> {
-        let (run, mut cell) = self.cell()?;
+        let (run, cell) = self.cell()?;
+        let line = self.argmax_row(run, cell)?;
         let trace = self.trace(run)?;
         let explainer = Explainer::new(&trace);
-        let line = loop {
-            match explainer.arithmetic(cell) {
-                Arithmetic::Copy(of) => cell = of,
-                Arithmetic::ArgMax(line) => break line,
-                _ => return None,
-            }
-        };
         let row: Vec<f64> = line.cells().map(|c| explainer.value(c)).collect();
         let most = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let count = row.iter().filter(|x| **x == most).count();
         (count > 1).then_some(count)
+    }
+
+    /// The cells that an argmax chose `cell` from.
+    pub(super) fn argmax_row(&self, run: usize, mut cell: Cell) -> Option<Line> {
+        let trace = self.trace(run)?;
+        let explainer = Explainer::new(&trace);
+        loop {
+            match explainer.arithmetic(cell) {
+                Arithmetic::Copy(of) => cell = of,
+                Arithmetic::ArgMax(line) => return Some(line),
+                _ => return None,
+            }
+        }
     }
 }

@@ -134,10 +134,10 @@ impl Debugger {
             Action::Up | Action::Down if in_list => {
                 self.go_by(if *action == Action::Up { -1 } else { 1 });
             }
-            Action::Up => self.move_cursor(1, -1),
-            Action::Down => self.move_cursor(1, 1),
-            Action::Left => self.move_cursor(0, -1),
-            Action::Right => self.move_cursor(0, 1),
+            Action::Up => self.step_cursor(1, -1),
+            Action::Down => self.step_cursor(1, 1),
+            Action::Left => self.step_cursor(0, -1),
+            Action::Right => self.step_cursor(0, 1),
             Action::RowStart => self.move_cursor(0, i64::MIN / 2),
             Action::RowEnd => self.move_cursor(0, i64::MAX / 2),
             Action::PageUp | Action::PageDown if in_list => {

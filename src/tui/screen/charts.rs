@@ -3,12 +3,13 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::stage::{self, Source};
+use super::maps;
+use super::source::Source;
 use crate::app::app::App;
 use crate::app::debugger::{Debugger, Plane, TableModel};
 use crate::program::NodeId;
 use crate::tensor::Axis;
-use crate::text::{Msg, tr};
+use crate::text::{Align, Msg, tr};
 use crate::tui::draw::{Look, put};
 use crate::tui::widgets::chart::{Chart, Series};
 
@@ -58,28 +59,7 @@ pub(super) fn layers(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
         .iter()
         .map(|id| program.node(*id).path.to_string())
         .collect();
-    let pick = |what: &str| {
-        let values = stream.iter().map(|id| {
-            if program.node(*id).path.contains(what) {
-                d.mean_norm(view.run, *id)
-            } else {
-                f64::NAN
-            }
-        });
-        let mut values = values.collect::<Vec<f64>>();
-        bridge(&mut values);
-        values
-    };
-    let series = [
-        Series {
-            name: tr(look.lang, "tui.series.residual").to_owned(),
-            values: pick("residual"),
-        },
-        Series {
-            name: tr(look.lang, "tui.series.norm").to_owned(),
-            values: pick("norm"),
-        },
-    ];
+    let series = curves(d, view.run, &stream, look);
     let cursor = stream.iter().rposition(|id| *id <= view.node);
     put(
         buf,
@@ -102,7 +82,7 @@ pub(super) fn layers(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
     } else {
         0
     };
-    stage::maps(
+    maps::maps(
         app,
         &maps,
         Rect {
@@ -129,39 +109,96 @@ pub(super) fn layers(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
         cursor,
     }
     .render(chart, buf, look);
-    // The list follows the cursor.
-    let first = cursor
-        .unwrap_or(0)
-        .saturating_sub(usize::from(listed) / 2)
-        .min(names.len() - usize::from(listed));
-    for (i, name) in names
-        .iter()
-        .enumerate()
-        .skip(first)
-        .take(usize::from(listed))
-    {
-        let y = chart.bottom() + (i - first) as u16;
-        let value = app
-            .ui
-            .settings
-            .digits
-            .format(d.mean_norm(view.run, stream[i]));
-        let style = if Some(i) == cursor {
-            look.theme.accent
+    let list = Rect {
+        y: chart.bottom(),
+        height: listed,
+        ..area
+    };
+    let norm = |i: usize| {
+        let norm = d.mean_norm(view.run, stream[i]);
+        app.ui.settings.digits.format(norm)
+    };
+    points(&names, &norm, cursor, list, buf, look);
+}
+
+/// One curve of the residual sums and one of the norms for each stack: nothing flows from one stack's stream into
+/// the other's.
+fn curves(d: &Debugger, run: usize, stream: &[NodeId], look: &Look) -> Vec<Series> {
+    let program = &d.session.runs[run].program;
+    let path = |id: &NodeId| &program.node(*id).path;
+    let of_encoder = |id: &NodeId| path(id).contains("encoder") || path(id).contains("source");
+    let both = stream.iter().any(of_encoder) && !stream.iter().all(of_encoder);
+    let stacks: &[Option<bool>] = if both {
+        &[Some(true), Some(false)]
+    } else {
+        &[None]
+    };
+    let kinds = [
+        ("residual", "tui.series.residual"),
+        ("norm", "tui.series.norm"),
+    ];
+    let mut series = Vec::new();
+    for stack in stacks {
+        for (what, key) in kinds {
+            let own = |id: &NodeId| {
+                path(id).contains(what) && stack.is_none_or(|encoder| of_encoder(id) == encoder)
+            };
+            let norm = |id: &NodeId| {
+                if own(id) {
+                    d.mean_norm(run, *id)
+                } else {
+                    f64::NAN
+                }
+            };
+            let mut values: Vec<f64> = stream.iter().map(norm).collect();
+            bridge(&mut values);
+            let name = tr(look.lang, key);
+            let name = match stack {
+                Some(true) => format!("{} · {name}", tr(look.lang, "phase.encoder")),
+                Some(false) => format!("{} · {name}", tr(look.lang, "phase.decoder")),
+                None => name.to_owned(),
+            };
+            series.push(Series { name, values });
+        }
+    }
+    series
+}
+
+/// The points of the curves as a list around the one that one is at, and how many there are where not all are seen.
+fn points(
+    names: &[String],
+    norm: &dyn Fn(usize) -> String,
+    cursor: Option<usize>,
+    area: Rect,
+    buf: &mut Buffer,
+    look: &Look,
+) {
+    let all = names.len();
+    let height = usize::from(area.height);
+    let seen = if all > height {
+        height.saturating_sub(1)
+    } else {
+        all
+    };
+    let at = cursor.unwrap_or(0);
+    let first = at.saturating_sub(seen / 2).min(all - seen);
+    for (y, i) in (area.y..).zip(first..first + seen) {
+        let (mark, style) = if Some(i) == cursor {
+            (look.glyphs.here, look.theme.accent)
         } else {
-            look.theme.text
+            (" ", look.theme.text)
         };
-        let text = look.fit(name, 34.min(area.width), crate::text::Align::Left);
-        let used = put(buf, area, (area.x, y), &text, area.width, style, look);
-        put(
-            buf,
-            area,
-            (area.x + used + 1, y),
-            &value,
-            area.width.saturating_sub(used + 1),
-            style,
-            look,
-        );
+        let name = look.fit(&names[i], 34.min(area.width), Align::Left);
+        let text = format!("{mark} {name} {}", norm(i));
+        put(buf, area, (area.x, y), &text, area.width, style, look);
+    }
+    if seen < all && area.height > 0 {
+        let [_, _, above, below] = look.glyphs.more;
+        let above = if first > 0 { above } else { " " };
+        let below = if first + seen < all { below } else { " " };
+        let text = format!("{above}{below} {}-{}/{all}", first + 1, first + seen);
+        let at = (area.x, area.bottom() - 1);
+        put(buf, area, at, &text, area.width, look.theme.accent, look);
     }
 }
 
@@ -288,7 +325,7 @@ pub(super) fn positions(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
         ..area
     };
     let scale = source.scale(&source.stats(), app.ui.settings.log_scale);
-    stage::map(app, &table, &scale, upper, buf, look);
+    maps::map(app, &table, &scale, upper, buf, look);
     // One curve a column; the first ones turn fastest.
     let series: Vec<Series> = (0..table.plane.cols.min(4))
         .map(|c| Series {

@@ -4,14 +4,14 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::app::app::App;
-use crate::app::debugger::{Debugger, Plane};
+use crate::app::debugger::Debugger;
 use crate::program::{NodeId, cost};
 use crate::tensor::Axis;
 use crate::text::{Align, Lang, Msg, tr};
 use crate::tui::draw::{Look, follow, put};
 use crate::tui::widgets::bars::{Bar, Bars, top};
 
-fn nothing(area: Rect, buf: &mut Buffer, key: &str, look: &Look) {
+pub(super) fn nothing(area: Rect, buf: &mut Buffer, key: &str, look: &Look) {
     put(
         buf,
         area,
@@ -57,7 +57,7 @@ pub(super) fn probs(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
         .collect();
     let title = Msg::new("tui.probs_title")
         .arg("path", &program.node(node).path)
-        .arg("row", row)
+        .arg("token", row_name(d, run, node, row))
         .render(look.lang);
     put(
         buf,
@@ -81,6 +81,24 @@ pub(super) fn probs(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
         offset: 0,
     }
     .render(body, buf, look);
+}
+
+/// The token of a row, counted over all rows of a tensor; with the head where it has several.
+fn row_name(d: &Debugger, run: usize, node: NodeId, row: usize) -> String {
+    let shape = d.session.runs[run].program.node(node).shape;
+    let Some(axis) = shape.rank().checked_sub(2) else {
+        return row.to_string();
+    };
+    let width = shape.dims()[axis + 1];
+    let at = shape.unflat(row * width);
+    let place = |name: Axis| shape.axes().iter().position(|a| *a == name);
+    let batch = place(Axis::Batch).map_or(0, |a| at[a]);
+    let label = d.session.axis_labels(run, node, axis, batch).get(at[axis]);
+    let label = label.unwrap_or_else(|| at[axis].to_string());
+    match place(Axis::Head).filter(|a| shape.dims()[*a] > 1) {
+        Some(head) => format!("{label} · {} {}", Axis::Head.name(), at[head] + 1),
+        None => label,
+    }
 }
 
 fn probs_row(d: &Debugger) -> Option<(usize, NodeId, usize)> {
@@ -220,37 +238,49 @@ impl Column {
 
     /// The columns that `width` has room for, in order, with their widths; the path has what is left.
     fn fitting(width: u16) -> Vec<(Column, u16)> {
-        const PATH: u16 = 20;
-        // The first to go where there is no room.
-        let mut columns = Self::ALL.to_vec();
-        let taken = |columns: &[Column]| -> u16 {
-            columns.iter().map(|c| c.width() + 1).sum::<u16>() + PATH
+        let without = |dropped: &[Column]| -> Vec<Column> {
+            let kept = Self::ALL.iter().filter(|c| !dropped.contains(c));
+            kept.copied().collect()
         };
-        for dropped in [
+        // The op goes first where there is no room: the path tells as much. Narrower columns before none.
+        let [op, read, bytes, flops, out] = [
+            Column::Op,
             Column::In,
             Column::Bytes,
-            Column::Op,
             Column::Flops,
             Column::Out,
-        ] {
-            if taken(&columns) <= width + 1 {
-                break;
-            }
-            columns.retain(|c| *c != dropped);
-        }
-        let path = PATH + (width + 1).saturating_sub(taken(&columns));
-        let width = |c: Column| if c == Column::Path { path } else { c.width() };
-        columns.into_iter().map(|c| (c, width(c))).collect()
+        ];
+        let choices = [
+            (without(&[]), false),
+            (without(&[op]), false),
+            (without(&[op]), true),
+            (without(&[op, read]), true),
+            (without(&[op, read, bytes]), true),
+            (without(&[op, read, bytes, flops]), true),
+            (without(&[op, read, bytes, flops, out]), true),
+        ];
+        let taken = |columns: &[Column], tight| -> u16 {
+            let widths = columns.iter().map(|c| c.width(tight) + 1);
+            widths.sum::<u16>() - 1
+        };
+        let fits = choices.iter().find(|(c, tight)| taken(c, *tight) <= width);
+        let (columns, tight) = fits.unwrap_or(&choices[choices.len() - 1]);
+        let spare = width.saturating_sub(taken(columns, *tight));
+        let width = |c: Column| c.width(*tight) + if c == Column::Path { spare } else { 0 };
+        columns.iter().map(|c| (*c, width(*c))).collect()
     }
 
-    fn width(self) -> u16 {
-        match self {
-            Column::Path => 0,
-            Column::Op | Column::Out => 12,
-            Column::In => 24,
-            Column::Flops | Column::Bytes => 8,
-            Column::Time => 6,
-        }
+    /// Cells that it takes at least; fewer where room is tight.
+    fn width(self, tight: bool) -> u16 {
+        let (roomy, narrow) = match self {
+            Column::Path => (20, 12),
+            Column::Op => (12, 12),
+            Column::Out => (12, 10),
+            Column::In => (24, 16),
+            Column::Flops | Column::Bytes => (8, 7),
+            Column::Time => (6, 6),
+        };
+        if tight { narrow } else { roomy }
     }
 
     fn align(self) -> Align {
@@ -286,120 +316,6 @@ fn quantity(n: u64) -> String {
         n if n >= 1e6 => format!("{:.1}M", n / 1e6),
         n if n >= 1e4 => format!("{:.1}k", n / 1e3),
         n => format!("{n}"),
-    }
-}
-
-/// One row (token) followed through all steps.
-pub(super) fn token(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
-    let d = &app.debugger;
-    let Some(view) = d.view() else { return };
-    let row = d.index().len().checked_sub(2).map_or(0, |i| d.index()[i]);
-    let list = d.steps.list();
-    // Tensors of one row a token, in the order of the steps.
-    let lives: Vec<(usize, usize)> = list
-        .iter()
-        .enumerate()
-        .filter(|(_, s)| s.run == view.run)
-        .flat_map(|(i, s)| {
-            s.views
-                .iter()
-                .enumerate()
-                .map(move |(v, view)| (i, v, view))
-        })
-        .filter(|(_, _, v)| {
-            let shape = v.shape();
-            shape.rank() == 2
-                && matches!(shape.axes()[0], Axis::Token | Axis::Query)
-                && shape.dims()[0] > row
-        })
-        .map(|(i, v, _)| (i, v))
-        .collect();
-    if lives.is_empty() {
-        return nothing(area, buf, "tui.no_token", look);
-    }
-    let name = d
-        .session
-        .view_labels(view)
-        .0
-        .get(row)
-        .cloned()
-        .unwrap_or_else(|| row.to_string());
-    let title = Msg::new("tui.token_title")
-        .arg("row", row)
-        .arg("token", name)
-        .render(look.lang);
-    put(
-        buf,
-        area,
-        (area.x, area.y),
-        &title,
-        area.width,
-        look.theme.title,
-        look,
-    );
-    let height = usize::from(area.height.saturating_sub(1));
-    let at = lives
-        .iter()
-        .rposition(|(i, _)| *i <= d.position())
-        .unwrap_or(0);
-    let first = follow(
-        at.saturating_sub(height / 2),
-        at,
-        height.max(1),
-        lives.len(),
-    );
-    for (k, (i, v)) in lives.iter().enumerate().skip(first).take(height) {
-        let y = area.y + 1 + (k - first) as u16;
-        let (step, view) = (&list[*i], &list[*i].views[*v]);
-        let Some(value) = d.trace(view.run).and_then(|t| t.get(view.node)) else {
-            continue;
-        };
-        let plane = Plane::of_view(view, &[]);
-        let numbers: Vec<f64> = (0..plane.cols.min(64))
-            .map(|c| value.get(plane.flat(row, c)))
-            .collect();
-        let norm = (0..plane.cols)
-            .take(4096)
-            .map(|c| value.get(plane.flat(row, c)).powi(2))
-            .sum::<f64>()
-            .sqrt();
-        let digits = app.ui.settings.digits;
-        let style = if k == at {
-            look.theme.accent
-        } else {
-            look.theme.text
-        };
-        let head = format!("{:>4} {}", step.label(), view.symbol);
-        let used = put(
-            buf,
-            area,
-            (area.x, y),
-            &look.fit(&head, 18, Align::Left),
-            area.width,
-            style,
-            look,
-        );
-        let norm = look.fit(&format!("‖{}‖", digits.format(norm)), 12, Align::Right);
-        let used = used
-            + put(
-                buf,
-                area,
-                (area.x + used, y),
-                &norm,
-                area.width.saturating_sub(used),
-                look.theme.dim,
-                look,
-            );
-        let text: Vec<String> = numbers.iter().map(|x| digits.format(*x)).collect();
-        put(
-            buf,
-            area,
-            (area.x + used + 1, y),
-            &text.join("  "),
-            area.width.saturating_sub(used + 1),
-            style,
-            look,
-        );
     }
 }
 

@@ -3,11 +3,16 @@
 
 mod charts;
 mod columns;
+mod hints;
+mod layout;
 mod lists;
+mod maps;
 mod side;
+mod source;
 mod stage;
 mod stages;
 mod step;
+mod token;
 mod training;
 
 use std::fmt::Write as _;
@@ -16,9 +21,8 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::draw::{Look, frame, put};
-use super::widgets::status::{self, Hint};
+use super::widgets::status;
 use super::widgets::tree::{Branch, Line, Marks, Tree};
-use crate::app::action::Action;
 use crate::app::app::App;
 use crate::app::args::View;
 use crate::app::debugger::{Debugger, Page, TreeRow};
@@ -100,11 +104,14 @@ pub fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look) -> Shown {
         body
     };
     let d = &app.debugger;
+    let view = tr(look.lang, app.ui.view.key());
     let heading = match app.ui.view {
-        View::Stages | View::Teacher | View::Cache | View::Side | View::Training => {
-            tr(look.lang, app.ui.view.key()).to_owned()
+        View::Step => heading(d, look),
+        // What they show of the step one is at.
+        View::Heads | View::Probs | View::Costs | View::Token | View::Compare => {
+            format!("{view} · {}", heading(d, look))
         }
-        _ => heading(d, look),
+        _ => view.to_owned(),
     };
     let focused = app.ui.view.takes_keys() || app.ui.focus != Focus::Steps;
     let inside = frame(buf, main, &heading, focused, look);
@@ -118,19 +125,22 @@ pub fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look) -> Shown {
         view @ (View::Stages | View::Teacher | View::Cache) => {
             stages::view(app, view, inside, buf, look, &mut shown);
         }
-        View::Heads => stage::heads(app, inside, buf, look),
+        View::Heads => maps::heads(app, inside, buf, look),
         View::Layers => charts::layers(app, inside, buf, look),
         View::Probs => lists::probs(app, inside, buf, look),
         View::Costs => lists::costs(app, inside, buf, look),
         View::Positions => charts::positions(app, inside, buf, look),
-        View::Token => lists::token(app, inside, buf, look),
+        View::Token => token::draw(app, inside, buf, look),
         View::Log => lists::log(app, inside, buf, look),
         View::Compare => columns::draw(app, inside, buf, look),
         View::Debug => lists::debug(app, inside, buf, look),
     }
     match app.ui.messages.current() {
         Some(message) => status::message(bottom, buf, message, look),
-        None => hints(app, bottom, buf, look),
+        None => {
+            let hints = hints::hints(app, look);
+            status::hints(bottom, buf, &hints, &app.ui.keymap, app.ui.context(), look);
+        }
     }
     shown
 }
@@ -148,6 +158,10 @@ fn title(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
                 .arg("digits", digits)
                 .render(look.lang)
         );
+    }
+    if let Some(digits) = d.is_rounding() {
+        let going = Msg::new("tui.rounding").arg("digits", digits);
+        let _ = write!(left, " · {}", going.render(look.lang));
     }
     if let Some(made) = d.update_opened() {
         let update = Msg::new("training.opened").arg("update", made + 1);
@@ -277,40 +291,4 @@ fn sidebar(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Sho
         };
         shown.hits.push((at, Target::Row(row.clone())));
     }
-}
-
-fn hints(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
-    let word = |key: &str| tr(look.lang, key);
-    let hint = |actions: &[Action], key: &str| Hint {
-        actions: actions.to_vec(),
-        word: word(key),
-    };
-    let all = [
-        hint(&[Action::Prev, Action::Next], "tui.hint.step"),
-        hint(&[Action::Follow], "tui.hint.follow"),
-        hint(&[Action::Back], "tui.hint.back"),
-        hint(&[Action::StepIn], "tui.hint.in"),
-        hint(&[Action::FocusNext], "tui.hint.focus"),
-        hint(
-            &[Action::Search(crate::app::args::Text(String::new()))],
-            "tui.hint.search",
-        ),
-        hint(&[Action::NextView], "tui.hint.view"),
-        hint(
-            &[Action::Export(crate::app::args::ExportArgs {
-                format: None,
-                range: None,
-                path: None,
-            })],
-            "tui.hint.export",
-        ),
-        hint(&[Action::Help], "tui.hint.help"),
-        hint(&[Action::Quit], "tui.hint.quit"),
-    ];
-    let own = match app.ui.view {
-        View::Side => side::hints(look),
-        View::Training => training::hints(look),
-        _ => all.to_vec(),
-    };
-    status::hints(area, buf, &own, &app.ui.keymap, app.ui.context(), look);
 }

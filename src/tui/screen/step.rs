@@ -7,10 +7,12 @@ use super::{Shown, Target, stage};
 use crate::app::app::App;
 use crate::app::debugger::MOST_TERMS;
 use crate::app::ui::Focus;
-use crate::export::document::step_formula;
 use crate::text::Msg;
 use crate::tui::draw::{Look, put};
 use crate::tui::widgets::paragraph::{Span, Wrapped};
+
+/// Lines that note and facts keep beside tables that could fill the screen.
+const LEAST_TEXT: u16 = 3;
 
 pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) {
     let d = &app.debugger;
@@ -20,8 +22,7 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: 
     }
     let digits = app.ui.settings.digits;
     let theme = &look.theme;
-    let formula = step_formula(&d.session, &d.steps, d.position(), step);
-    let head = Wrapped::new(&[Span::new(formula, theme.accent)], area.width, look);
+    let head = Wrapped::new(&[Span::new(d.formula(), theme.accent)], area.width, look);
     let head_height = (head.height() as u16).min(2).min(area.height);
     head.render(
         Rect {
@@ -79,19 +80,20 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: 
         texts.push(Span::new(facts.join("\n"), theme.dim));
     }
     let text = Wrapped::new(&texts, area.width, look);
-    // The tables come first: they keep at least half of what is left.
+    let model = d.stage();
+    let stage = stage::Stage::new(app, &model.tables, look);
+    // The tables come first: note and facts have what they leave, or a few lines of it.
     let left = room - derivation_height;
-    let text_height =
-        (text.height() as u16)
-            .min(left / 2)
-            .min(if left > 12 { left - 9 } else { left / 3 });
+    let text_lines = text.height() as u16;
+    let fewest = text_lines.min(left / 4).min(LEAST_TEXT);
+    let text_height = text_lines.min(left.saturating_sub(stage.wanted(area.width)).max(fewest));
 
     let tables = Rect {
         y: area.y + head_height,
         height: left - text_height,
         ..area
     };
-    let used = stage::draw(app, tables, buf, look, shown);
+    let used = stage.draw(app, tables, buf, look, shown);
     // The derivation follows its tables; what is left over stays free below.
     let below = Rect {
         y: tables.y + used,

@@ -6,6 +6,7 @@ use ratatui::style::Style;
 
 use crate::text::{Align, NumberFormat};
 use crate::tui::draw::{Look, put};
+use crate::tui::theme::Depth;
 
 /// One line of a chart.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -50,24 +51,34 @@ impl Chart<'_> {
             .width(&top)
             .max(look.width(&bottom))
             .min(area.width / 3);
-        // One line for the names, one for the ends of the axis.
+        let theme = &look.theme;
+        // Several lines in one braille cell could not be told apart without colours: points then.
+        let braille = look.glyphs.braille && (self.series.len() == 1 || theme.depth != Depth::None);
+        // Lines for the names, one for the ends of the axis; the plot keeps at least half.
+        let names = self.names(area, braille, look);
+        let above = names.last().map_or(1, |n| n.1 + 1);
+        let above = above.min((area.height / 2).max(1));
         let plot = Rect::new(
             area.x + axis + 1,
-            area.y + 1,
+            area.y + above,
             area.width - axis - 1,
-            area.height - 2,
+            area.height - above - 1,
         );
-        let theme = &look.theme;
         for (y, text) in [(plot.y, &top), (plot.bottom() - 1, &bottom)] {
             let text = look.fit(text, axis, Align::Right);
             put(buf, area, (area.x, y), &text, axis, theme.dim, look);
         }
-        let mut x = area.x;
-        for (i, series) in self.series.iter().enumerate() {
-            let point = look.glyphs.points[i % look.glyphs.points.len()];
-            let text = format!("{point} {}  ", series.name);
-            let left = area.right().saturating_sub(x);
-            x += put(buf, area, (x, area.y), &text, left, colour(i, look), look);
+        for (i, (x, line, text)) in names.iter().enumerate().filter(|(_, n)| n.1 < above) {
+            let (x, y) = (area.x + x, area.y + line);
+            put(
+                buf,
+                area,
+                (x, y),
+                text,
+                area.right() - x,
+                colour(i, look),
+                look,
+            );
         }
         let n = self
             .series
@@ -97,9 +108,6 @@ impl Chart<'_> {
             look,
         );
 
-        // Several lines in one braille cell could not be told apart without colours: points then.
-        let braille = look.glyphs.braille
-            && (self.series.len() == 1 || theme.depth != crate::tui::theme::Depth::None);
         let (fine_x, fine_y) = if braille { (2, 4) } else { (1, 1) };
         let columns = usize::from(plot.width) * fine_x;
         let rows = usize::from(plot.height) * fine_y;
@@ -149,6 +157,27 @@ impl Chart<'_> {
                 }
             }
         }
+    }
+}
+
+impl Chart<'_> {
+    /// Column, line and text of each name: the mark that its line is drawn with stands before it.
+    fn names(&self, area: Rect, braille: bool, look: &Look) -> Vec<(u16, u16, String)> {
+        let (mut x, mut y) = (0, 0);
+        let all = self.series.iter().enumerate();
+        all.map(|(i, series)| {
+            let point = look.glyphs.points[i % look.glyphs.points.len()];
+            let mark = if braille { look.glyphs.frame[0] } else { point };
+            let text = format!("{mark} {}", series.name);
+            let width = look.width(&text);
+            if x > 0 && x + width > area.width {
+                (x, y) = (0, y + 1);
+            }
+            let at = (x, y, text);
+            x = x.saturating_add(width).saturating_add(2);
+            at
+        })
+        .collect()
     }
 }
 

@@ -6,6 +6,7 @@ use ratatui::layout::Rect;
 use crate::text::NumberFormat;
 use crate::tui::colour::{CellKind, Map, Scale};
 use crate::tui::draw::{Look, put};
+use crate::tui::theme::Depth;
 
 /// Draws the legend in one line: `-4 ▇▇▇ 0 ▇▇▇ 4`, with the word `log` where the scale is. Returns the cells used.
 pub fn render(
@@ -57,6 +58,7 @@ pub fn render(
     };
     let theme = &look.theme;
     let shades = look.glyphs.shades;
+    let coloured = theme.depth != Depth::None;
     let steps = |write: &mut dyn FnMut(&mut u16, &str, ratatui::style::Style),
                  x: &mut u16,
                  from: f64,
@@ -71,7 +73,13 @@ pub fn render(
             };
             let style = linear.style(value, CellKind::Value, theme, &look.palette);
             let shade = (linear.magnitude(value) * (shades.len() - 1) as f64).round() as usize;
-            write(x, shades[shade.min(shades.len() - 1)], style);
+            // A shade over a colour would mix it with that of the text.
+            let shade = if coloured {
+                0
+            } else {
+                shade.min(shades.len() - 1)
+            };
+            write(x, shades[shade], style);
         }
     };
     write(&mut x, &min, theme.dim);

@@ -51,7 +51,7 @@ pub struct Hint {
     pub word: &'static str,
 }
 
-/// Draws the hints that fit, whole ones only; keys come from the keymap.
+/// Draws the hints that fit, whole ones only, the first before the later ones; keys come from the keymap.
 pub fn hints(
     area: Rect,
     buf: &mut Buffer,
@@ -79,7 +79,7 @@ pub fn hints(
             .saturating_add(look.width(hint.word))
             .saturating_add(1);
         if width > area.right().saturating_sub(x) {
-            break;
+            continue;
         }
         x += put(buf, area, (x, area.y), &keys, width, look.theme.key, look) + 1;
         x += put(
