@@ -10,6 +10,7 @@ use tui_transformer::model::config::{
     LayerConfig, MaskBy, MaskFillConfig, ModelConfig, NormConfig, NormKind, NormPosition,
     OutputConfig, PairLayout, Positions, Scale, SoftmaxShift, StackConfig,
 };
+use tui_transformer::model::params::cacheable;
 use tui_transformer::scenario::schema::{
     Changes, Decode, Init, InitRule, Input, Labels, MaskInput, Optimiser, Prefix, Run, Vocabulary,
     Weights,
@@ -292,7 +293,7 @@ fn valid(d: &mut Draw<'_>) -> Scenario {
         runs.push(Run::Inference {
             name: "inference".into(),
             decode: decode(d),
-            kv_cache: d.yes(),
+            kv_cache: d.yes() && cacheable(&model),
             with: with(),
         });
     }

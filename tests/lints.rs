@@ -5,7 +5,9 @@ mod common;
 
 use std::path::{Path, PathBuf};
 
-use common::lints::{Place, at, bare, edited, embedded, found, grave, of, with_leaves};
+use common::lints::{
+    Place, at, bare, edited, embedded, found, grave, looks_ahead, of, with_leaves,
+};
 use tui_transformer::debug::lints::Finding;
 use tui_transformer::model::config::{MaskFillConfig, Scale};
 use tui_transformer::program::{Leaf, Mask, reason};
@@ -109,7 +111,7 @@ fn labels() {
 fn a_causal_mask_that_is_missing_or_off_by_one() {
     let s = embedded("gpt_block", |s| {
         bare(s);
-        s.model.attention.causal = Some(false);
+        looks_ahead(s);
     });
     let missing = found(&s);
     assert_eq!(missing.iter().filter(|f| f.run == Some(0)).count(), 1);

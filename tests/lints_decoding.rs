@@ -4,7 +4,7 @@ mod common;
 
 use std::process::Command;
 
-use common::lints::{at, bare, embedded, found, grave};
+use common::lints::{at, bare, embedded, found, grave, looks_ahead};
 use tui_transformer::debug::cache;
 use tui_transformer::debug::causality;
 use tui_transformer::debug::lints::{self, Decoding, Facts};
@@ -69,7 +69,8 @@ fn a_later_token_that_arrives_without_weights() {
     // Linear attention without a mask has no weights at all: only changing tokens shows what it sees.
     let s = embedded("gpt_block", |s| {
         bare(s);
-        s.model.attention = ron::from_str("(kind: Linear, causal: Some(false))").unwrap();
+        s.model.attention = ron::from_str("(kind: Linear)").unwrap();
+        looks_ahead(s);
     });
     let found = found(&s);
     let path = "decoder.0.self_attn.key_value";

@@ -5,6 +5,7 @@ use std::path::Path;
 use tui_transformer::debug::lints::{self, Facts, Finding};
 use tui_transformer::program::Leaf;
 use tui_transformer::scenario::lint::Severity;
+use tui_transformer::scenario::schema::Run;
 use tui_transformer::scenario::{Scenario, load};
 use tui_transformer::session::{Options, Session, open};
 use tui_transformer::tensor::Precision;
@@ -35,6 +36,16 @@ pub fn bare(s: &mut Scenario) {
     s.symbols.clear();
     s.expected.clear();
     s.remarks.clear();
+}
+
+/// A decoder that looks ahead, and so keeps no keys and values.
+pub fn looks_ahead(s: &mut Scenario) {
+    s.model.attention.causal = Some(false);
+    for run in &mut s.runs {
+        if let Run::Inference { kv_cache, .. } = run {
+            *kv_cache = false;
+        }
+    }
 }
 
 pub fn found(s: &Session) -> Vec<Finding> {
