@@ -89,7 +89,7 @@ const CASES: &[Case] = &[
     ("top_k_of_0", "12:66", "runs[0].decode.top_k", "`top_k` of 0 leaves no token to choose from", "choose from 1 to 5, or leave it out"),
     ("top_p_above_1", "12:66", "runs[0].decode.top_p", "`top_p` lies above 0 and up to 1, not at 1.5", "leave it out to keep all tokens"),
     ("type_outside", "10:28", "source.types", "token type 5 is outside the 2 of the model", "token types go from 0 to `model.embedding.to"),
-    ("types_of_a_target_beside_a_source", "12:26", "target.types", "beside an encoder only the source has token types", "leave `types` out here, or give them to the "),
+    ("types_of_a_target_beside_a_source", "12:28", "target.types", "beside an encoder only the source has token types", "leave `types` out here, or give them to the "),
     ("types_without_a_table", "11:28", "source.types", "token types are given, and the model has none", "set `model.embedding.token_types` to how man"),
     ("unknown_activation", "9:27", "model.ffn.activation", "`Gleu` is not one of the choices", "did you mean `Gelu`? known here: Relu, Gelu,"),
     ("unknown_escape", "13:18", "title.zh", "there is no such escape in a text", r"a backslash is written `\\`; known escapes a"),
