@@ -165,7 +165,9 @@ impl Pass<'_> {
                 let minus = self.unary_inline(name, "minus", Unary::Neg, dy)?;
                 self.summed(name, minus, target)
             }
-            (Binary::MulOrZero, 0) => self.product_summed(name, f, dy, b, target),
+            (Binary::Div | Binary::DivOrZero | Binary::MulOrZero, 0) => {
+                self.product_summed(name, f, dy, b, target)
+            }
             (Binary::Mul | Binary::MulOrZero, slot) => {
                 let other = if slot == 0 { b } else { a };
                 self.product_summed(name, Binary::Mul, dy, other, target)
@@ -177,7 +179,6 @@ impl Pass<'_> {
                 let gate = self.one_minus(name, "gate", above)?;
                 self.product_summed(name, Binary::Mul, dy, gate, target)
             }
-            (Binary::Div | Binary::DivOrZero, 0) => self.product_summed(name, f, dy, b, target),
             // −(Σ dy·y)/b: b is the same along the axes that are summed.
             (Binary::Div | Binary::DivOrZero, _) => {
                 let sum = self.aux(name, "product");
