@@ -160,7 +160,9 @@ fn halves_of_a_correct_run_raise_no_difference(
         .expect("recorded")
         .clone();
     let out = &mut file.get_mut(&wrong).expect("recorded").2;
-    out.iter_mut().for_each(|x| *x *= 2.0);
+    for x in out {
+        *x *= 2.0;
+    }
     let report = compared(&session, &file, mode);
     assert_eq!(paths(&report)[0], &wrong["activations.".len()..]);
 }
@@ -256,7 +258,9 @@ fn an_inverted_mask_is_found(
     assert_eq!(paths(&report), [""; 0]);
     assert_eq!(states(&report, "attention_mask"), [State::Match]);
     let mask = file.get_mut("attention_mask").expect("recorded");
-    mask.2.iter_mut().for_each(|x| *x = 1.0 - *x);
+    for x in &mut mask.2 {
+        *x = 1.0 - *x;
+    }
     let report = compared(&session, &file, Mode::Isolated);
     assert_eq!(paths(&report)[0], "encoder.0.self_attn.mask");
     assert_eq!(report.unreadable, []);

@@ -229,6 +229,22 @@ fn a_node_that_the_reference_lacks_has_one_column() {
     );
 }
 
+/// What was edited in the debugger is compared as it is now.
+#[test]
+fn an_edited_step_differs_from_the_reference() {
+    let told = play(
+        Path::new(&format!("{CASE}.ron")),
+        &[
+            "ablate layer encoder.1",
+            &format!("compare {CASE}.safetensors"),
+        ],
+    );
+    let first = &told[1]["answers"][0]["rows"][0];
+    let text = first["text"].as_str().expect("a text");
+    assert!(text.contains("encoder.1."), "{text}");
+    assert_eq!(first["level"], "warning");
+}
+
 /// The flags of the command line, in the debugger.
 #[test]
 fn limits_and_tables_of_names_are_taken_in_the_debugger() {

@@ -27,11 +27,11 @@ impl Asked {
         let spaced = format!(" {text}");
         let mut parts = spaced.split(" --");
         let named = parts.next().unwrap_or_default().trim();
-        asked.name = match named.rsplit_once(char::is_whitespace) {
+        let name = match named.rsplit_once(char::is_whitespace) {
             Some((name, mode)) if asked.mode_called(mode) => name.trim(),
             _ => named,
-        }
-        .to_owned();
+        };
+        name.clone_into(&mut asked.name);
         for part in parts {
             let end = part.find(|c: char| c == '=' || c.is_whitespace());
             let (flag, value) = part.split_at(end.unwrap_or(part.len()));
@@ -81,7 +81,7 @@ impl Asked {
             _ => return Err(Msg::new("compare.flag").arg("flag", escape(flag))),
         }
         if !rest.is_empty() {
-            self.name = rest.to_owned();
+            rest.clone_into(&mut self.name);
         }
         Ok(())
     }
