@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use tui_transformer::model::ModelBuilder;
 use tui_transformer::model::config::ModelConfig;
-use tui_transformer::model::generate::{Calls, Choice, generate};
+use tui_transformer::model::generate::{Calls, Choice, Part, generate};
 use tui_transformer::model::params::{VocabSizes, parameters};
 use tui_transformer::program::{NodeId, Program};
 use tui_transformer::session::generation::frame_flops;
@@ -94,7 +94,8 @@ fn main() {
         };
         let built = Instant::now();
         let m = ModelBuilder::new(&config, vocab, false);
-        let program = Arc::new(generate(m, None, &calls, None, cache).unwrap());
+        let program =
+            Arc::new(generate(m, None, &calls, &Part::whole(&calls), None, cache).unwrap());
         let flops = frame_flops(&program, Precision::F32);
         println!(
             "{name}: {} nodes, built in {:.2} s",

@@ -10,7 +10,11 @@ use tui_transformer::text::{Lang, NumberFormat};
 use tui_transformer::trace::derive::Cell;
 
 fn open(update: u64) -> Session {
-    let loaded = scenario::load(Path::new("water_class")).unwrap();
+    open_named("water_class", update)
+}
+
+fn open_named(name: &str, update: u64) -> Session {
+    let loaded = scenario::load(Path::new(name)).unwrap();
     let options = session::Options {
         update,
         ..session::Options::default()
@@ -121,6 +125,60 @@ fn lines_of_gradients_read_as_written_by_hand() {
     assert!(all.iter().any(|l| l.starts_with("∂L/∂WQ1a[0][0] = ")));
     let zh = lines(&s, "backward", 97, Lang::Zh).0;
     assert_eq!(zh, "∂L/∂Logits：softmax 减去 one-hot");
+}
+
+#[test]
+fn formulas_of_gradients_name_what_they_read() {
+    let s = open(0);
+    let formula = |number| lines(&s, "backward", number, Lang::En).1;
+    let all: Vec<String> = (96..136).map(formula).collect();
+    let has = |wanted: &str| {
+        let parts = all.iter().flat_map(|f| f.split(";  "));
+        assert!(parts.clone().any(|p| p == wanted), "{wanted}: {all:?}");
+    };
+    // A gradient that no step shows whole is one all the same.
+    has("∂L/∂v.weight = ∂L/∂cross_attn.vᵀ · ENC_OUT");
+    // Heads that the forward steps call by one name are told apart.
+    has("∂L/∂K1 = ∂L/∂scores_raw1ᵀ · Q1");
+    has("∂L/∂K2 = ∂L/∂scores_raw2ᵀ · Q2");
+    has("∂L/∂O1 = ∂L/∂Concat[:, 0..2]");
+    has("∂L/∂O2 = ∂L/∂Concat[:, 2..4]");
+    for f in &all {
+        assert!(!f.contains("= cross_attn.") && !f.contains("= self_attn."));
+    }
+}
+
+#[test]
+fn formulas_of_updates_read_as_written_by_hand() {
+    let s = open_named("water_class_trained", 0);
+    let run = s.run_named("update").unwrap();
+    let steps = s.steps_of(run);
+    let of_table = steps.list().iter().find(|step| step.views[0].symbol == "E");
+    let (_, formula, texts) = lines(&s, "update", of_table.unwrap().number[0], Lang::En);
+    for part in [
+        "m(E) = m₀(E) × 0.9 + ∂L/∂E × 0.1;",
+        "v(E) = v₀(E) × 0.999 + (∂L/∂E)² × 0.001;",
+        "m̂(E) = m(E) / (1-β₁ᵗ);",
+        "v̂(E) = v(E) / (1-β₂ᵗ);",
+    ] {
+        assert!(formula.contains(part), "{part} {formula}");
+    }
+    // A number too small for four decimals is not written as 0.
+    let hat = texts.iter().find(|l| l.starts_with("v̂(E)[0][0] = "));
+    assert_eq!(hat.unwrap(), "v̂(E)[0][0] = 8e-6/0.001 = 0.008");
+    let mut clipped = scenario::load(Path::new("water_class_trained")).unwrap();
+    if let scenario::schema::Run::Training { optimiser, .. } = &mut clipped.scenario.runs[0] {
+        optimiser.clip = Some(0.5);
+    }
+    let s = session::open(clipped.scenario, None, session::Options::default()).unwrap();
+    let first = s.steps_of(s.run_named("update").unwrap()).list()[0].number[0];
+    let (_, formula, texts) = lines(&s, "update", first, Lang::En);
+    let wanted = "clip = min(1, 0.5 / (‖∂L‖ + 1e-6))";
+    assert!(formula.contains(wanted), "{formula}");
+    assert!(
+        texts.iter().any(|l| l.starts_with("clip = min(1, 0.5/(")),
+        "{texts:?}"
+    );
 }
 
 #[test]

@@ -62,6 +62,7 @@ const CASES: &[Case] = &[
     ("no_source", "11:12", "runs[0]", "the run `encode` needs a source for the encoder", r#"add `source: (text: ["…"])`"#),
     ("no_stack", "4:5", "model", "the model has neither an encoder nor a decoder", "add `encoder: (layers: [()])` or `decoder: ("),
     ("no_tokens", "11:5", "source", "there are no tokens", "give sentences in `text` or `ids`"),
+    ("no_updates", "12:33", "runs[0].optimiser.steps", "this must be a number above 0, not 0", "usual: lr 0.1 for Sgd and 0.001 for Adam, mo"),
     ("nobody_reads_the_target", "13:5", "target", "there is a target, and the model has no decoder to read it", "what an encoder reads is the `source`"),
     ("nothing_new", "12:54", "runs[0].decode.max_new", "0 new tokens make no sense; from 1 to 100000 do", "say how many tokens may be generated, such a"),
     ("number_too_big", "5:18", "model.d_model", "99999999999999999999999 is too large a number", "see the embedded scenarios"),

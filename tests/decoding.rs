@@ -6,15 +6,17 @@ use std::path::Path;
 use std::process::Command;
 
 use tui_transformer::debug::cache::{self, Report};
-use tui_transformer::debug::causality;
 use tui_transformer::debug::side::{self, Align, Mapping};
 use tui_transformer::debug::teacher::{self, Shift};
+use tui_transformer::debug::{causality, lints};
 use tui_transformer::model::generate::{Calls, Choice};
 use tui_transformer::program::{NodeId, Program};
+use tui_transformer::scenario::schema::{Decode, Init, InitRule, Prefix, Run, Vocabulary};
 use tui_transformer::scenario::{EMBEDDED, load};
 use tui_transformer::session::generation::{Call, frame_of};
 use tui_transformer::session::{Options, RunKind, Session, open};
 use tui_transformer::tensor::{Precision, Real, Tensor, Value};
+use tui_transformer::text::Lang;
 use tui_transformer::trace::{Flow, Sink};
 
 const BOTH: [Precision; 2] = [Precision::F64, Precision::F32];
@@ -62,10 +64,9 @@ fn sample(seed: u64) -> Choice {
 }
 
 fn generated(session: &Session, run: usize, calls: &Calls, cached: bool) -> Vec<Call> {
-    let program = session.generation(run, calls, cached).unwrap();
     let mut made = Vec::new();
     session
-        .generate(&program, &mut |call| {
+        .generate(run, calls, cached, &mut |call| {
             made.push(call.clone());
             true
         })
@@ -121,8 +122,91 @@ fn same_both_ways(name: &str, s: &Session, run: usize) {
         assert!(with[last] * 2 < without[last], "{name}");
         let growth = |i: usize| with[i] - with[i - 1];
         assert_eq!(growth(3), growth(last), "{name}");
+        // Known from the first calls alone.
+        for (cached, flops) in [(true, with), (false, without)] {
+            let told = s.decoding_flops(run, &calls, cached).unwrap();
+            assert_eq!(&told.calls, flops, "{name}");
+            assert_eq!(told.before > 0, s.model_of(run).encoder.is_some());
+        }
         let cached = generated(s, run, &calls, true);
         assert_eq!(cached, generated(s, run, &calls, false), "{name}");
+    }
+}
+
+/// `gpt_block` with the end token where the word stands that its second call draws.
+fn ending_early() -> Session {
+    let mut loaded = load(Path::new("gpt_block")).unwrap();
+    let Vocabulary::Words(words) = &mut loaded.scenario.vocabulary else {
+        panic!("a list of words");
+    };
+    words.swap(0, 5);
+    changed(loaded.scenario, Precision::F32)
+}
+
+#[test]
+fn steps_of_a_run_end_with_the_end_token() {
+    let s = ending_early();
+    let run = s.run_named("sample").unwrap();
+    assert_eq!(s.calls_made(run), 2);
+    let steps = s.steps_of(run);
+    let last = steps.list().last().unwrap();
+    assert_eq!(last.phase, "gen.1 next");
+    assert_eq!(last.number, [steps.list().len() as u32]);
+    for (lang, said) in [(Lang::En, "2 of the calls"), (Lang::Zh, "2 次调用不再进行")] {
+        let note = last.note.render(lang);
+        assert!(note.contains(said), "{note}");
+    }
+    // As it is shipped, no call draws the end token: all are made.
+    let s = session("gpt_block", Precision::F32);
+    let run = s.run_named("sample").unwrap();
+    assert_eq!(s.calls_made(run), 4);
+    let last = s.steps_of(run).list().last().unwrap().clone();
+    assert_eq!(last.phase, "gen.3 next");
+    assert!(!last.note.render(Lang::En).contains("stops here"));
+}
+
+#[test]
+fn steps_of_beams_have_titles_and_end_where_all_beams_end() {
+    let mut loaded = load(Path::new("gpt_block")).unwrap();
+    let Some(Run::Inference { decode, .. }) = loaded.scenario.runs.last_mut() else {
+        panic!("an inference run");
+    };
+    *decode = Decode::Beam {
+        from: Prefix::Ids(vec![1, 2]),
+        max_new: 3,
+        beams: 2,
+    };
+    let s = changed(loaded.scenario, Precision::F64);
+    let run = s.run_named("sample").unwrap();
+    assert_eq!(s.calls_made(run), 3);
+    for step in s.steps_of(run).list() {
+        for lang in [Lang::En, Lang::Zh] {
+            let title = step.title.render(lang);
+            assert!(
+                !title.contains(".next.") && !title.contains(".cache."),
+                "{title}"
+            );
+        }
+    }
+}
+
+/// Without a cache, a long generation is run part by part; each part goes on from what the one before left.
+#[test]
+fn a_long_generation_without_a_cache_is_the_same_as_with() {
+    let s = session("water_class", Precision::F32);
+    let (run, max_new) = (0, 260);
+    for calls in [
+        free(&[4], max_new, sample(7)),
+        Calls::Beam {
+            from: vec![4],
+            max_new,
+            beams: 2,
+            end: Some(1),
+        },
+    ] {
+        let cached = generated(&s, run, &calls, true);
+        assert_eq!(cached.len(), max_new);
+        assert_eq!(cached, generated(&s, run, &calls, false));
     }
 }
 
@@ -359,6 +443,90 @@ fn ties_take_the_first_and_are_flagged() {
     assert_eq!((call.ids[0], call.argmax()), (0, Some(0)));
     let s = session("water_class", Precision::F64);
     assert!(!generated(&s, 0, &free(&[4], 1, Choice::Greedy), true)[0].tie);
+}
+
+#[test]
+fn ties_are_flagged_in_beams_and_by_a_lint() {
+    let mut loaded = load(Path::new("gpt_block")).unwrap();
+    loaded.scenario.weights.init.insert(
+        0,
+        InitRule {
+            paths: "*".to_owned(),
+            with: Init::Constant(0.0),
+        },
+    );
+    if let Some(Run::Inference { decode, .. }) = loaded.scenario.runs.last_mut() {
+        *decode = Decode::Greedy {
+            from: Prefix::Ids(vec![1, 2]),
+            max_new: 2,
+        };
+    }
+    let s = changed(loaded.scenario, Precision::F64);
+    let run = s.run_named("sample").unwrap();
+    let beams = Calls::Beam {
+        from: vec![1, 2],
+        max_new: 2,
+        beams: 2,
+        end: None,
+    };
+    assert!(generated(&s, run, &beams, true).iter().all(|c| c.tie));
+    let found = lints::check(&s, |r| r == run).unwrap();
+    let ties: Vec<_> = found.iter().filter(|f| f.lint.id() == "tie").collect();
+    assert_eq!(ties.len(), 1);
+    assert_eq!(ties[0].path, "gen.0.output.logits");
+    let plain = session("gpt_block", Precision::F64);
+    assert!(generated(&plain, run, &beams, true).iter().all(|c| !c.tie));
+}
+
+#[test]
+fn what_a_generation_begins_with_and_costs_is_said() {
+    let failed = |arguments: &[&str], said: &str| {
+        let out = Command::new(env!("CARGO_BIN_EXE_tui-transformer"))
+            .args(arguments)
+            .env("LC_ALL", "C")
+            .output()
+            .unwrap();
+        let err = String::from_utf8(out.stderr).unwrap();
+        assert!(err.contains(said), "{arguments:?}: {err}");
+        out.status.code()
+    };
+    assert_eq!(
+        failed(&["generate", "gpt_block", "--prompt", ""], "--prompt"),
+        Some(2)
+    );
+    let out_of_range = [
+        ("--temperature", "number above 0"),
+        ("--max-new", "whole number"),
+    ];
+    for (option, said) in out_of_range {
+        assert_eq!(
+            failed(&["generate", "gpt_block", option, "-1"], said),
+            Some(2)
+        );
+    }
+    let both = ["generate", "gpt_block", "--beams", "2", "--seed", "3"];
+    assert_eq!(failed(&both, "--seed"), Some(2));
+    let flops = "floating-point operations";
+    assert_eq!(failed(&["generate", "gpt_block"], flops), Some(0));
+    // The weights after the scenario's own training.
+    let trained = ["generate", "water_class_trained", "--update", "101"];
+    let (code, text) = printed(&trained);
+    assert_eq!(code, Some(0));
+    assert!(text.ends_with("I love easy courses\n"), "{text}");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("w.safetensors");
+    let file = file.to_str().unwrap();
+    let save = [
+        "train",
+        "water_class_trained",
+        "--steps",
+        "100",
+        "--save",
+        file,
+    ];
+    assert_eq!(printed(&save).0, Some(0));
+    let (_, text) = printed(&["generate", "water_class_trained", "--weights", file]);
+    assert!(text.ends_with("I love easy courses\n"), "{text}");
 }
 
 #[test]

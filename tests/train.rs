@@ -206,7 +206,7 @@ fn ctrl_c_keeps_what_is_done() {
         .unwrap();
     assert!(killed.success());
     let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(output.status.code(), Some(130));
     let json: Json = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(json["interrupted"], true);
     let made = json["updates"].as_u64().unwrap();
@@ -259,6 +259,79 @@ fn said(s: &Session, run: &str) -> Vec<String> {
             s.words("target").word(last as i64)
         })
         .collect()
+}
+
+#[test]
+fn what_training_says_can_be_relied_on() {
+    let run = |arguments: &[&str]| {
+        let out = command(arguments).output().unwrap();
+        let text = |b: Vec<u8>| String::from_utf8(b).unwrap();
+        (out.status.code(), text(out.stdout), text(out.stderr))
+    };
+    let one = ["train", "water_class", "--steps", "1", "--digits", "2"];
+    let (code, text, _) = run(&one);
+    assert_eq!(code, Some(0));
+    assert!(text.contains(": 1 update, "), "{text}");
+    assert!(text.contains("     1  loss 1.95\n"), "{text}");
+    let (code, _, err) = run(&["train", "water_class", "--lr", "-1"]);
+    assert_eq!(code, Some(2));
+    assert!(err.contains("number above 0"), "{err}");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("state.safetensors");
+    let file = file.to_str().unwrap();
+    let save = [
+        "train",
+        "water_class",
+        "--steps",
+        "1",
+        "--optimizer",
+        "adam",
+        "--save",
+        file,
+    ];
+    assert_eq!(run(&save).0, Some(0));
+    let (code, _, err) = run(&save);
+    assert_eq!(code, Some(2));
+    assert!(err.contains("--force"), "{err}");
+    // A momentum is a setting of SGD, and Adam's memory is none of its.
+    let other = ["--optimizer", "sgd", "--momentum", "0.9"];
+    let resume = [
+        &["train", "water_class", "--steps", "1", "--resume", file],
+        &other[..],
+    ]
+    .concat();
+    let (code, text, err) = run(&resume);
+    assert_eq!(code, Some(0));
+    assert!(text.contains(", sgd, "), "{text}");
+    assert!(err.contains("left by adam"), "{err}");
+}
+
+/// A key's bias has a gradient of 0 and rounding; in f32 differences would drown in it.
+#[test]
+fn gradients_agree_with_differences_wherever_a_scenario_trains() {
+    let mut compared = 0;
+    for (name, text) in scenario::EMBEDDED {
+        if !text.contains("Training(") {
+            continue;
+        }
+        for precision in ["f32", "f64"] {
+            let out = command(&[
+                "check",
+                name,
+                "--gradients",
+                "--precision",
+                precision,
+                "--json",
+            ])
+            .output()
+            .unwrap();
+            let json: Json = serde_json::from_slice(&out.stdout).unwrap();
+            let gradients = &json["gradients"];
+            assert_eq!(gradients["good"], true, "{name} {precision} {gradients:#}");
+            compared += gradients["parameters"].as_array().unwrap().len();
+        }
+    }
+    assert!(compared > 100, "{compared}");
 }
 
 #[test]

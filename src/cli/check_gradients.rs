@@ -9,11 +9,19 @@ use crate::program::Gradients;
 use crate::session::{RunKind, Session};
 use crate::tensor::Precision;
 use crate::text::{Lang, Msg, escape};
-use crate::trace::{AnyTrace, gradcheck};
+use crate::trace::AnyTrace;
+use crate::trace::gradcheck::{self, Checked};
 use crate::with_any;
 
 /// Cells compared of each parameter, evenly spread.
 const MOST: usize = 16;
+
+/// How far a cell is moved: a long way leaves the line, a short one loses digits.
+const STEP: f64 = 1e-5;
+
+/// A parameter whose gradients are smaller than this share of the model's largest is measured by that share: a
+/// key's bias, to which a softmax pays no heed, has a gradient of 0 and whatever rounding leaves.
+const FLOOR: f64 = 1e-3;
 
 /// What comparing one parameter found.
 #[derive(Debug)]
@@ -42,10 +50,9 @@ pub(super) fn compare(
     only: Option<usize>,
     tolerance: Option<f64>,
 ) -> Result<Report, Failure> {
-    // The distance is a compromise: a long one leaves the line, a short one loses digits.
-    let (h, usual) = match session.precision {
-        Precision::F64 => (1e-5, 1e-5),
-        Precision::F32 => (1e-2, 5e-2),
+    let usual = match session.precision {
+        Precision::F64 => 1e-5,
+        Precision::F32 => 1e-3,
     };
     let mut parameters = Vec::new();
     for (i, run) in session.runs.iter().enumerate() {
@@ -58,21 +65,27 @@ pub(super) fn compare(
                 .into());
         }
         let trace: &AnyTrace = session.trace(i).map_err(common::cannot_run)?;
+        let exact = session.in_f64(i).map_err(|e| common::cannot_run(&e))?;
         let Some(loss) = run.outputs.loss else {
             continue;
         };
         let Some(gradients) = Gradients::find(&run.program, &run.program.node(loss).path) else {
             continue;
         };
-        for (parameter, _) in gradients.parameters(&run.program) {
-            let found = with_any!(AnyTrace, trace, t => {
-                gradcheck::check(t, &gradients, parameter, h, MOST)
-            });
-            let Some(found) = found else { continue };
-            let Some((cell, worst)) = found.worst() else {
+        let checked: Vec<Checked> = gradients
+            .parameters(&run.program)
+            .filter_map(|(parameter, _)| {
+                with_any!(AnyTrace, trace, t => {
+                    gradcheck::check(t, &exact, &gradients, parameter, STEP, MOST)
+                })
+            })
+            .collect();
+        let largest = checked.iter().fold(0.0, |m: f64, c| m.max(c.largest));
+        for found in checked {
+            let Some((cell, worst)) = found.worst(largest * FLOOR) else {
                 continue;
             };
-            let node = run.program.node(parameter);
+            let node = run.program.node(found.node);
             parameters.push(Compared {
                 run: run.name.clone(),
                 path: node.path.to_string(),

@@ -10,8 +10,9 @@ use super::global::Global;
 use super::{Failure, common, value};
 use crate::model::generate::{Calls, Choice};
 use crate::model::params::cacheable;
-use crate::session::generation::{Call, frame_flops};
-use crate::session::{MOST_BEAMS, RunKind, Session};
+use crate::scenario::{self, schema::WeightFile};
+use crate::session::generation::{Call, Failed, Flops};
+use crate::session::{self, MOST_BEAMS, RunKind, Session};
 use crate::text::{Lang, Msg, NumberFormat, escape};
 
 /// Arguments.
@@ -45,7 +46,7 @@ pub struct Args {
     #[arg(long, value_name = "P", value_parser = value::probability, conflicts_with = "beams")]
     pub top_p: Option<f64>,
     /// Seed of the drawing; as the run says unless given.
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "S", conflicts_with = "beams")]
     pub seed: Option<u64>,
     /// Beam search with so many beams.
     #[arg(long, value_name = "B", value_parser = value::count)]
@@ -53,6 +54,12 @@ pub struct Args {
     /// Keep keys and values of earlier positions; wherever the decoder is causal unless given.
     #[arg(long, value_name = "on|off")]
     pub kv_cache: Option<value::Switch>,
+    /// Before which update of the training, counted from 1.
+    #[arg(long, value_name = "N", value_parser = value::count, conflicts_with = "weights")]
+    pub update: Option<usize>,
+    /// Weights instead of the scenario's.
+    #[arg(long, value_name = "FILE")]
+    pub weights: Option<PathBuf>,
     /// For programs.
     #[arg(long)]
     pub json: bool,
@@ -90,15 +97,27 @@ struct Plan {
 /// # Errors
 /// A scenario without a decoder, a prefix that its vocabulary does not have, a run that cannot run.
 pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
-    let session = common::open(&args.scenario, global, None, lang)?;
+    let mut loaded =
+        scenario::load(&args.scenario).map_err(|d| Failure::Diagnostic(d.render(lang)))?;
+    if let Some(file) = &args.weights {
+        let path = std::path::absolute(file)?;
+        loaded.scenario.weights.values.clear();
+        loaded.scenario.weights.files.push(WeightFile::of(&path));
+    }
+    let options = session::Options {
+        precision: global.precision(),
+        update: args.update.unwrap_or(1) as u64,
+        ..session::Options::default()
+    };
+    let session = common::open_loaded(loaded, options, lang)?;
     let plan = plan(args, &session)?;
-    let program = session.generation(plan.run, &plan.calls, plan.cached)?;
     let number = global.number().unwrap_or_default();
     let mut made: Vec<Call> = Vec::new();
     let mut out = io::stdout().lock();
     let progress = Progress::new(max_new(&plan.calls), lang);
     let mut failed = None;
     let mut stopped = false;
+    let mut calls_made = 0;
     if !args.json {
         writeln!(out, "{}", escape(&text(&session, &plan.from)))?;
     }
@@ -109,7 +128,8 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
                 failed = Some(e);
             }
         }
-        progress.step(call.call + 1);
+        calls_made = call.call + 1;
+        progress.step(calls_made);
         stopped = plan
             .end
             .is_some_and(|end| !call.ids.is_empty() && call.ids.iter().all(|id| *id == end));
@@ -127,12 +147,15 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
         }
         failed.is_none() && !stopped
     };
-    let ran = session.generate(&program, told);
+    let ran = session.generate(plan.run, &plan.calls, plan.cached, told);
     progress.end();
     if let Some(e) = failed {
         return Err(e.into());
     }
-    ran.map_err(|e| common::cannot_run(&e))?;
+    ran.map_err(|e| match e {
+        Failed::Build(msg) => msg.into(),
+        Failed::Run(e) => common::cannot_run(&e),
+    })?;
     let stop = match (stopped, plan.limited) {
         (true, _) => "eos",
         (false, true) => "max_len",
@@ -150,6 +173,13 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
                 None => [plan.from.as_slice(), c.ids.as_slice()].concat(),
             });
         writeln!(out, "{}", escape(&text(&session, trimmed(&all, plan.end))))?;
+        let (with, without) = flops(&session, plan.run, &plan.calls.first(calls_made))?;
+        progress.say(&match with {
+            Some(with) => Msg::new("generate.flops")
+                .arg("with", with.all())
+                .arg("without", without.all()),
+            None => Msg::new("generate.flops_uncached").arg("without", without.all()),
+        });
         if stop == "max_len" {
             progress.say(
                 &Msg::new("generate.max_len")
@@ -185,6 +215,9 @@ fn plan(args: &Args, session: &Session) -> Result<Plan, Failure> {
     let mut from: Vec<i64> = args.prefix_ids.iter().map(|i| i64::from(*i)).collect();
     if let Some(text) = &args.prompt {
         from = words.encode(text)?.into_iter().map(|t| t.id).collect();
+        if from.is_empty() {
+            return Err(Msg::new("generate.empty_prompt").into());
+        }
     }
     if let Some(bad) = from.iter().find(|id| **id >= words.len() as i64) {
         return Err(Msg::new("scenario.id_outside")
@@ -290,6 +323,7 @@ fn plan(args: &Args, session: &Session) -> Result<Plan, Failure> {
         Some(switch) => switch == value::Switch::On,
         None => cacheable(session.model_of(used)),
     };
+    session.can_generate(used, &calls, cached)?;
     Ok(Plan {
         run: used,
         from,
@@ -339,7 +373,11 @@ fn line(session: &Session, call: &Call, number: NumberFormat, lang: Lang) -> Str
                 )
             })
             .collect();
-        return format!("{}  {}", call.call, beams.join(" | "));
+        let mut line = format!("{}  {}", call.call, beams.join(" | "));
+        if call.tie {
+            line.push_str(&Msg::new("generate.tie_beams").render(lang));
+        }
+        return line;
     }
     let chosen = call.ids.iter().zip(&call.chosen_probs);
     let mut line = format!("{}", call.call);
@@ -417,6 +455,14 @@ fn numbers(row: &[f64]) -> Vec<Json> {
     row.iter().copied().map(number).collect()
 }
 
+/// Arithmetic with a cache, where the decoder can have one, and without.
+fn flops(session: &Session, run: usize, calls: &Calls) -> Result<(Option<Flops>, Flops), Msg> {
+    let with = cacheable(session.model_of(run))
+        .then(|| session.decoding_flops(run, calls, true))
+        .transpose()?;
+    Ok((with, session.decoding_flops(run, calls, false)?))
+}
+
 fn to_json(session: &Session, plan: &Plan, made: &[Call], stop: &str) -> Result<Json, Failure> {
     let words = |ids: &[i64]| -> Vec<String> {
         ids.iter()
@@ -429,18 +475,8 @@ fn to_json(session: &Session, plan: &Plan, made: &[Call], stop: &str) -> Result<
         Some(best) => trimmed(best, plan.end)[plan.from.len()..].to_vec(),
         None => made.iter().flat_map(|c| c.ids.iter().copied()).collect(),
     };
-    let flops = |cached: bool| -> Result<Vec<u64>, Failure> {
-        let program = session.generation(plan.run, &plan.calls, cached)?;
-        let mut flops = frame_flops(&program, session.precision);
-        flops.truncate(made.len());
-        Ok(flops)
-    };
-    let with = if cacheable(session.model_of(plan.run)) {
-        flops(true)?
-    } else {
-        Vec::new()
-    };
-    let without = flops(false)?;
+    let planned = plan.calls.first(made.len());
+    let (with, without) = flops(session, plan.run, &planned)?;
     let calls: Vec<Json> = made
         .iter()
         .enumerate()
@@ -450,7 +486,7 @@ fn to_json(session: &Session, plan: &Plan, made: &[Call], stop: &str) -> Result<
                 "tie": c.tie,
                 "drawn": c.drawn.map(number),
                 "argmax": c.argmax(),
-                "flops": { "cached": with.get(i), "uncached": without.get(i) },
+                "flops": { "cached": with.as_ref().and_then(|w| w.calls.get(i)), "uncached": without.calls.get(i) },
             });
             if beamed {
                 json["logits"] = c.logits.iter().map(|r| numbers(r)).collect();
@@ -507,6 +543,7 @@ fn to_json(session: &Session, plan: &Plan, made: &[Call], stop: &str) -> Result<
         "texts": words(&ids),
         "text": text(session, &[plan.from.as_slice(), &ids].concat()),
         "stopped": stop,
+        "flops": { "before": without.before, "cached": with.map(|w| w.all()), "uncached": without.all() },
         "calls": calls,
     }))
 }

@@ -63,7 +63,10 @@ fn texts(command: Command, lang: Lang, scope: &str) -> Command {
             .long_help(None::<&'static str>)
             .help_heading(tr(lang, heading));
         if takes_values {
-            arg.hide_possible_values(true).hide_default_value(true)
+            // A negative number is a value that is out of range, not an unknown option.
+            arg.hide_possible_values(true)
+                .hide_default_value(true)
+                .allow_negative_numbers(true)
         } else {
             arg
         }

@@ -43,6 +43,8 @@ use args::{Cli, Command};
 
 /// Exit code where a check failed.
 pub const CHECK_FAILED: u8 = 1;
+/// Exit code where a person stopped it: 128 + SIGINT, as a shell has it.
+const INTERRUPTED: u8 = 130;
 /// Exit code for usage errors and bad input.
 pub const BAD_INPUT: u8 = 2;
 
@@ -55,6 +57,8 @@ pub enum Failure {
     Diagnostic(String),
     /// A check failed and was reported. Nothing is printed; exit code 1.
     Check,
+    /// A person stopped it, which was told. Nothing is printed; exit code 130.
+    Interrupted,
     /// Who read standard output went away. Nothing is printed; exit code 0.
     BrokenPipe,
 }
@@ -68,10 +72,14 @@ impl From<Msg> for Failure {
 impl From<crate::export::file::Error> for Failure {
     fn from(error: crate::export::file::Error) -> Self {
         if error.is_broken_pipe() {
-            Self::BrokenPipe
-        } else {
-            Self::User(error.msg)
+            return Self::BrokenPipe;
         }
+        let mut msg = error.msg;
+        // On the command line there is a word for it.
+        if msg.key == "export.file.exists" {
+            msg.key = "cli.file_exists";
+        }
+        Self::User(msg)
     }
 }
 
@@ -122,6 +130,7 @@ fn finish(result: Result<(), Failure>, lang: Lang) -> ExitCode {
     match result {
         Ok(()) | Err(Failure::BrokenPipe) => ExitCode::SUCCESS,
         Err(Failure::Check) => ExitCode::from(CHECK_FAILED),
+        Err(Failure::Interrupted) => ExitCode::from(INTERRUPTED),
         Err(Failure::User(msg)) => {
             complain(&format!(
                 "{} {}",

@@ -40,6 +40,9 @@ pub struct Args {
     /// The run; the scenario's first unless given.
     #[arg(long, value_name = "NAME")]
     pub run: Option<String>,
+    /// Before which update of the training, counted from 1.
+    #[arg(long, value_name = "N", value_parser = value::count)]
+    pub update: Option<usize>,
     /// Size of the screen.
     #[arg(long, value_name = "COLUMNSxROWS", default_value = "120x36", value_parser = value::size)]
     pub size: value::Size,
@@ -77,7 +80,13 @@ impl Args {
 /// # Errors
 /// A scenario that cannot be opened, a step, run, view, theme or glyph set that is not there, the file.
 pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
-    let session = Arc::new(common::open(&args.scenario, global, None, lang)?);
+    let session = Arc::new(common::open_at(
+        &args.scenario,
+        global,
+        None,
+        args.update,
+        lang,
+    )?);
     let run = args
         .run
         .as_deref()

@@ -11,14 +11,14 @@ use super::global::Global;
 use super::train_report::{Progress, Report};
 use super::{Failure, common, complain, value};
 use crate::export::checkpoint;
-use crate::program::optimiser::Optimiser;
+use crate::program::optimiser::{Method, Optimiser};
 use crate::scenario;
 use crate::scenario::schema::OptimiserKind;
 use crate::session::insight::looks;
 use crate::session::training::{Lessons, optimiser};
 use crate::session::{self, AnyBindings, RunKind, Session};
 use crate::tensor::Real;
-use crate::text::{Lang, Msg, escape};
+use crate::text::{Lang, Msg, NumberFormat, escape};
 use crate::trace::Bindings;
 use crate::trace::train::{Retention, State, Stopped};
 
@@ -89,8 +89,6 @@ pub struct Args {
     pub json: bool,
 }
 
-/// Updates where neither the command line nor the scenario says how many.
-const UPDATES: usize = 100;
 /// Learning rate of Adam where a scenario for another rule gives none.
 const ADAM_RATE: f64 = 0.01;
 
@@ -130,7 +128,7 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
         && path.exists()
     {
         let name = escape(&path.to_string_lossy()).into_owned();
-        return Err(Msg::new("export.file.exists").arg("path", name).into());
+        return Err(Msg::new("cli.file_exists").arg("path", name).into());
     }
     let interrupted = interrupts()?;
     let job = Job {
@@ -140,6 +138,7 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
         rule,
         updates,
         interrupted: &interrupted,
+        number: global.number(),
         lang,
     };
     match &session.params {
@@ -183,8 +182,6 @@ fn settings(args: &Args, session: &Session, run: usize) -> Result<(Optimiser, us
     s.warmup = args.warmup.unwrap_or(s.warmup);
     if let Some(steps) = args.steps {
         s.steps = steps;
-    } else if s.steps == 0 {
-        s.steps = UPDATES;
     }
     let rule = optimiser(&s);
     rule.validate().map_err(|bad| {
@@ -213,6 +210,7 @@ struct Job<'a> {
     rule: Optimiser,
     updates: usize,
     interrupted: &'a AtomicBool,
+    number: Option<NumberFormat>,
     lang: Lang,
 }
 
@@ -222,6 +220,7 @@ impl Job<'_> {
             Some(path) => {
                 let (state, losses) = checkpoint::load::<T>(path)?;
                 self.fits(&state, path)?;
+                self.compare_memory(&state);
                 (state, losses)
             }
             None => (State::new(parameters.clone()), Vec::new()),
@@ -300,20 +299,43 @@ impl Job<'_> {
             stopped: stopped.as_ref(),
             saved: self.args.save.as_deref(),
         };
+        // Why it stopped comes before what came of it.
+        if let Some(e) = &stopped {
+            complain(&e.message().render(self.lang));
+        }
         let mut out = BufWriter::new(io::stdout().lock());
         if self.args.json {
             serde_json::to_writer_pretty(&mut out, &report.json()).map_err(io::Error::from)?;
             writeln!(out)?;
         } else {
-            report.text(&mut out, self.lang)?;
+            report.text(&mut out, self.number, self.lang)?;
         }
         out.flush()?;
         match stopped {
+            Some(_) => Err(Failure::Check),
+            None if interrupted => Err(Failure::Interrupted),
             None => Ok(()),
-            Some(e) => {
-                complain(&e.message().render(self.lang));
-                Err(Failure::Check)
-            }
+        }
+    }
+
+    /// Says where the optimiser of a state is another than this one: what it remembered is not used.
+    fn compare_memory<T: Real>(&self, state: &State<T>) {
+        let has = |slot: &str| state.values.keys().any(|path| path.ends_with(slot));
+        let was = match (has(".m_before"), has(".velocity_before")) {
+            (true, _) => "adam",
+            (_, true) => "sgd",
+            _ => return,
+        };
+        let is = match self.rule.method {
+            Method::Sgd { .. } => "sgd",
+            // Both remember the same, and the file does not say which it was.
+            Method::Adam { .. } | Method::AdamW { .. } => "adam",
+        };
+        if was != is {
+            let msg = Msg::new("train.other_optimiser")
+                .arg("was", was)
+                .arg("is", self.rule.method.name());
+            complain(&msg.render(self.lang));
         }
     }
 

@@ -60,7 +60,7 @@ impl Progress {
         let msg = Msg::new("train.progress")
             .arg("done", done)
             .arg("all", self.all)
-            .arg("loss", format!("{loss:.4}"))
+            .arg("loss", loss_text(loss, Some(NumberFormat::default())))
             .arg("left", format!("{}:{:02}", seconds / 60, seconds % 60));
         format!(
             "[{}{}] {}",
@@ -167,13 +167,21 @@ impl Report<'_> {
     }
 
     /// For people.
-    pub(super) fn text(&self, out: &mut impl Write, lang: Lang) -> io::Result<()> {
+    pub(super) fn text(
+        &self,
+        out: &mut impl Write,
+        number: Option<NumberFormat>,
+        lang: Lang,
+    ) -> io::Result<()> {
         let say = |msg: Msg| msg.render(lang);
-        let head = Msg::new("train.head")
-            .arg("name", escape(&self.session.scenario.name))
-            .arg("optimizer", self.rule.method.name())
-            .arg("lr", NumberFormat::Shortest.format(self.rule.learning_rate))
-            .arg("updates", self.made);
+        let head = Msg::new(match self.made {
+            1 => "train.head_one",
+            _ => "train.head",
+        })
+        .arg("name", escape(&self.session.scenario.name))
+        .arg("optimizer", self.rule.method.name())
+        .arg("lr", NumberFormat::Shortest.format(self.rule.learning_rate))
+        .arg("updates", self.made);
         writeln!(out, "{}", say(head))?;
         let count = self.losses.len();
         let shown = count.min(ROWS);
@@ -184,12 +192,12 @@ impl Report<'_> {
                 0
             };
             let row = Msg::new("train.row")
-                .arg("update", format!("{at:>6}"))
-                .arg("loss", format!("{:.6}", self.losses[at]));
+                .arg("update", format!("{:>6}", at + 1))
+                .arg("loss", loss_text(self.losses[at], number));
             writeln!(out, "{}", say(row))?;
         }
         if let Some(last) = self.looks.last() {
-            let row = Msg::new("train.final").arg("loss", format!("{:.6}", last.loss));
+            let row = Msg::new("train.final").arg("loss", loss_text(last.loss, number));
             writeln!(out, "{}", say(row))?;
             writeln!(out, "{}", say(Msg::new("train.norms")))?;
             for n in &last.gradients {
@@ -203,13 +211,31 @@ impl Report<'_> {
             }
         }
         if self.interrupted {
-            writeln!(out, "{}", say(Msg::new("train.interrupted")))?;
+            let key = if self.saved.is_some() {
+                "train.interrupted"
+            } else {
+                "train.interrupted_unsaved"
+            };
+            writeln!(out, "{}", say(Msg::new(key)))?;
         }
         if let Some(path) = self.saved {
             let path = escape(&path.to_string_lossy()).into_owned();
             writeln!(out, "{}", say(Msg::new("train.saved").arg("path", path)))?;
         }
         Ok(())
+    }
+}
+
+/// A loss: six decimals unless a person chose; what would read as 0 in scientific notation.
+fn loss_text(loss: f64, number: Option<NumberFormat>) -> String {
+    let text = match number {
+        Some(number) => number.format(loss),
+        None => format!("{loss:.6}"),
+    };
+    if loss != 0.0 && text.parse() == Ok(0.0) {
+        NumberFormat::Scientific(4).format(loss)
+    } else {
+        text
     }
 }
 
@@ -227,7 +253,7 @@ mod tests {
         let line = progress.line(50, 0.75, Duration::from_secs(30));
         assert!(line.starts_with("[######------------------]"), "{line}");
         assert!(
-            line.contains("50/200") && line.contains("0.7500") && line.contains("1:30"),
+            line.contains("50/200") && line.contains("0.75") && line.contains("1:30"),
             "{line}"
         );
         assert!(

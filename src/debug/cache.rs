@@ -5,12 +5,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::model::generate::Calls;
-use crate::program::{NodeId, Program, cost};
+use crate::program::{NodeId, Program};
 use crate::session::Session;
-use crate::session::generation::{frame_flops, frame_of, frames};
+use crate::session::generation::{Failed, frame_flops, frame_of, frames};
 use crate::tensor::{Precision, Real, Shape, Value};
-use crate::text::Msg;
-use crate::trace::{Flow, RunError, Sink};
+use crate::trace::{Flow, Sink};
 
 /// Where the two ways part.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,25 +41,6 @@ pub struct Report {
     pub flops_uncached: Vec<u64>,
     /// Bytes of keys and values that each call leaves in the cache.
     pub cache_bytes: Vec<u64>,
-}
-
-/// Why the comparison could not be made.
-#[derive(Clone, Debug)]
-pub enum Failed {
-    /// The program could not be built.
-    Build(Msg),
-    /// It could not be run.
-    Run(RunError),
-}
-
-impl Failed {
-    /// What to tell of it.
-    pub fn message(&self) -> Msg {
-        match self {
-            Failed::Build(msg) => msg.clone(),
-            Failed::Run(e) => Msg::new("cli.cannot_run").arg("why", e),
-        }
-    }
 }
 
 /// Runs `calls` with the model of run `run` both ways and compares. `tamper` sees the nodes of the cached run and may replace them: that is how
@@ -172,15 +152,6 @@ pub fn cache_bytes(program: &Program, precision: Precision) -> Vec<u64> {
         }
     }
     bytes.iter().map(|b| b + fixed).collect()
-}
-
-/// Arithmetic before the first call: the encoder, where there is one.
-pub fn flops_before(program: &Program, precision: Precision) -> u64 {
-    program
-        .nodes()
-        .filter(|(_, n)| frame_of(&n.path).is_none())
-        .map(|(id, _)| cost(program, id, precision).flops)
-        .sum()
 }
 
 struct Recorder<'a> {

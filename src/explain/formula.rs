@@ -3,6 +3,7 @@
 use crate::program::{
     Affine, Binary, Constant, Leaf, NodeId, Op, Pick, Program, Reduction, ScopeKind, Unary,
 };
+use crate::text::NumberFormat;
 
 /// The right-hand side of `node`'s formula; `names` gives the symbol of a tensor. Empty for a given tensor.
 pub fn formula(program: &Program, node: NodeId, names: &dyn Fn(NodeId) -> String) -> String {
@@ -42,7 +43,12 @@ impl Writer<'_> {
     fn write(&self, id: NodeId, root: bool) -> (String, bool) {
         let node = self.program.node(id);
         if !root && !node.inline {
-            return ((self.names)(id), false);
+            let name = (self.names)(id);
+            let sum = is_sum(&name);
+            return (name, sum);
+        }
+        if let Some((one, other)) = self.smaller(id) {
+            return (format!("min({one}, {other})"), false);
         }
         let x = |i: usize| self.write(node.inputs[i], false);
         let tight = |i: usize| {
@@ -69,7 +75,15 @@ impl Writer<'_> {
             }
             Op::Unary(f) => plain(match f {
                 Unary::Neg => format!("-{}", tight(0)),
-                Unary::Square => format!("{}²", tight(0)),
+                Unary::Square => {
+                    let text = tight(0);
+                    // ∂L/∂E² would be the derivative by a square.
+                    if text.contains('/') && !text.starts_with('(') {
+                        format!("({text})²")
+                    } else {
+                        format!("{text}²")
+                    }
+                }
                 Unary::Sqrt => format!("√({})", x(0).0),
                 Unary::Abs => format!("|{}|", x(0).0),
                 Unary::Relu => format!("ReLU({})", x(0).0),
@@ -124,6 +138,31 @@ impl Writer<'_> {
         }
     }
 
+    /// The two sides of min(a, b), which a program has as −max(−a, −b).
+    fn smaller(&self, id: NodeId) -> Option<(String, String)> {
+        let inline = |id: NodeId| Some(self.program.node(id)).filter(|n| n.inline);
+        let node = self.program.node(id);
+        let Op::Unary(Unary::Neg) = node.op else {
+            return None;
+        };
+        let larger = inline(node.inputs[0])?;
+        let Op::Binary(Binary::Max) = larger.op else {
+            return None;
+        };
+        let negated = |id: NodeId| {
+            if let Some(c) = self.filled(id) {
+                return Some(constant(-c));
+            }
+            match inline(id)? {
+                n if matches!(n.op, Op::Unary(Unary::Neg)) => {
+                    Some(self.write(n.inputs[0], false).0)
+                }
+                _ => None,
+            }
+        };
+        Some((negated(larger.inputs[0])?, negated(larger.inputs[1])?))
+    }
+
     /// The number that a constant in the line is filled with.
     fn filled(&self, id: NodeId) -> Option<f64> {
         let node = self.program.node(id);
@@ -156,6 +195,11 @@ impl Writer<'_> {
     }
 }
 
+/// Whether a name reads as a sum: `1-β₁ᵗ`.
+fn is_sum(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_digit()) && name.contains(['-', '+'])
+}
+
 /// √2 rather than 1.4142135623730951.
 fn constant(c: f64) -> String {
     let square = c * c;
@@ -171,7 +215,7 @@ fn constant(c: f64) -> String {
     if power.len() < text.len() && power.len() <= 8 {
         power
     } else if text.len() > 8 {
-        format!("{c:.4}")
+        NumberFormat::Decimals(4).format(c)
     } else {
         text
     }

@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use super::mask::reasons;
+use super::piece::{Binds, Piece, constant, short, text, unary, written};
 use crate::program::{Affine, Binary, Leaf, NodeId, Op, Program, Reduction, ScopeKind, Unary};
 use crate::text::{Lang, NumberFormat, tr};
 use crate::trace::derive::{Arithmetic, Cell, Replay};
@@ -64,93 +65,6 @@ impl Line {
 
 /// Scores below this are masked: a person writes −∞.
 pub const MASKED_BELOW: f64 = -1e8;
-
-/// How tightly a piece binds: sums are put in brackets inside products, and so on.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Binds {
-    Sum,
-    Product,
-    Atom,
-}
-
-struct Piece {
-    spans: Vec<Span>,
-    binds: Binds,
-}
-
-impl Piece {
-    fn atom(text: impl Into<String>) -> Self {
-        Self {
-            spans: vec![Span {
-                text: text.into(),
-                cell: None,
-            }],
-            binds: Binds::Atom,
-        }
-    }
-
-    fn bracketed(mut self) -> Self {
-        self.spans.insert(0, text("("));
-        self.spans.push(text(")"));
-        self.binds = Binds::Atom;
-        self
-    }
-
-    fn inside(self, at_least: Binds) -> Self {
-        if self.binds < at_least {
-            self.bracketed()
-        } else {
-            self
-        }
-    }
-
-    fn call(name: &str, inner: Piece) -> Self {
-        let mut spans = vec![text(format!("{name}("))];
-        spans.extend(inner.spans);
-        spans.push(text(")"));
-        Self {
-            spans,
-            binds: Binds::Atom,
-        }
-    }
-
-    fn join(left: Piece, sign: &str, right: Piece, binds: Binds) -> Self {
-        let mut spans = left.spans;
-        spans.push(text(sign));
-        spans.extend(right.spans);
-        Self { spans, binds }
-    }
-
-    /// Whether the text begins with a minus sign.
-    fn is_negative(&self) -> bool {
-        self.spans.first().is_some_and(|s| s.text.starts_with('-'))
-    }
-
-    /// As the right side of a plus: a negative number in brackets, a whole sum with only its first number so.
-    fn signed_right(mut self) -> Self {
-        if self.binds != Binds::Sum || !self.is_negative() || self.spans[0].cell.is_none() {
-            return self.signed();
-        }
-        self.spans.insert(0, text("("));
-        self.spans.insert(2, text(")"));
-        self
-    }
-
-    fn signed(self) -> Self {
-        if self.is_negative() {
-            self.bracketed()
-        } else {
-            self
-        }
-    }
-}
-
-fn text(t: impl Into<String>) -> Span {
-    Span {
-        text: t.into(),
-        cell: None,
-    }
-}
 
 /// Writes lines from a trace; keeps the values it has looked at.
 pub struct Explainer<'t> {
@@ -343,6 +257,9 @@ impl<'t> Explainer<'t> {
             return self.shown(c, style);
         }
         let inner = |c: Cell| self.piece(c, false, style);
+        if let Some(smaller) = self.smaller(c, style) {
+            return smaller;
+        }
         match self.arithmetic(c) {
             Arithmetic::Given => self.shown(c, style),
             Arithmetic::Copy(from) => inner(from),
@@ -525,6 +442,28 @@ impl<'t> Explainer<'t> {
         }
     }
 
+    /// min(a, b), which a program has as −max(−a, −b).
+    fn smaller(&self, c: Cell, style: &Style) -> Option<Piece> {
+        let program = self.program();
+        let negated = |c: Cell| match self.arithmetic(c) {
+            _ if !program.node(c.node).inline => None,
+            Arithmetic::Unary(Unary::Neg, x) => Some(self.piece(x, false, style)),
+            Arithmetic::Given => Some(Piece::atom(constant(-self.value(c), style))),
+            _ => None,
+        };
+        let Arithmetic::Unary(Unary::Neg, larger) = self.arithmetic(c) else {
+            return None;
+        };
+        let inline = program.node(larger.node).inline;
+        match self.arithmetic(larger) {
+            Arithmetic::Binary(Binary::Max, a, b) if inline => {
+                let both = Piece::join(negated(a)?, ", ", negated(b)?, Binds::Sum);
+                Some(Piece::call("min", both))
+            }
+            _ => None,
+        }
+    }
+
     fn binary(&self, f: Binary, a: Cell, b: Cell, style: &Style) -> Piece {
         let inner = |c: Cell| self.piece(c, false, style);
         let program = self.program();
@@ -561,97 +500,7 @@ impl<'t> Explainer<'t> {
     }
 }
 
-impl Piece {
-    /// As a term of a written sum: a term that is itself a sum stands in brackets.
-    fn signed_term(self) -> Self {
-        self.inside(Binds::Product)
-    }
-}
-
 enum Moved {
     From(Cell),
     Given,
-}
-
-fn unary(f: Unary, x: Piece) -> Piece {
-    match f {
-        Unary::Neg => {
-            let mut piece = x.inside(Binds::Product).signed();
-            piece.spans.insert(0, text("-"));
-            piece.binds = Binds::Product;
-            piece
-        }
-        Unary::Square => {
-            let mut piece = x.inside(Binds::Atom).signed();
-            piece.spans.push(text("²"));
-            piece.binds = Binds::Atom;
-            piece
-        }
-        Unary::Sqrt => {
-            // √(1.0933+ε) but √1.0933.
-            let mut piece = x.inside(Binds::Atom);
-            piece.spans.insert(0, text("√"));
-            piece
-        }
-        Unary::Abs => {
-            let mut spans = vec![text("|")];
-            spans.extend(x.spans);
-            spans.push(text("|"));
-            Piece {
-                spans,
-                binds: Binds::Atom,
-            }
-        }
-        Unary::Relu => {
-            let mut spans = vec![text("max(0, ")];
-            spans.extend(x.spans);
-            spans.push(text(")"));
-            Piece {
-                spans,
-                binds: Binds::Atom,
-            }
-        }
-        Unary::Sigmoid => Piece::call("σ", x),
-        Unary::Step => {
-            let mut spans = vec![text("[")];
-            spans.extend(x.spans);
-            spans.push(text(" > 0]"));
-            Piece {
-                spans,
-                binds: Binds::Atom,
-            }
-        }
-        f => Piece::call(f.name(), x),
-    }
-}
-
-fn constant(c: f64, style: &Style) -> String {
-    let text = style.number.format(c);
-    // A constant too small for the chosen precision must not read as 0.
-    if c != 0.0 && style.number.format(0.0) == text {
-        short(c)
-    } else {
-        text
-    }
-}
-
-/// The shortest exact form, such as `-1e9`.
-fn short(x: f64) -> String {
-    let (plain, exponent) = (format!("{x}"), format!("{x:e}"));
-    if exponent.len() < plain.len() {
-        exponent
-    } else {
-        plain
-    }
-}
-
-/// A number as a person writes it: large round ones in powers of ten.
-fn written(x: f64, format: NumberFormat, trace: &AnyTrace) -> String {
-    if x.is_finite() && x.abs() >= 1e7 && matches!(format, NumberFormat::Decimals(_)) {
-        return short(x);
-    }
-    match trace {
-        AnyTrace::F32(_) => format.format_f32(x as f32),
-        AnyTrace::F64(_) => format.format(x),
-    }
 }

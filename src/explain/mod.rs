@@ -3,6 +3,7 @@
 pub mod formula;
 pub mod line;
 pub mod mask;
+mod piece;
 
 pub use formula::formula;
 pub use line::{Explainer, Line, Span, Style};

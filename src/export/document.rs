@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use super::doc::{CellValues, DerivationDoc, StepDoc, TensorDoc};
 use crate::explain::{Explainer, Style, formula};
+use crate::program::Program;
 use crate::session::{Session, Steps, stages};
 use crate::tensor::Value;
 use crate::text::{Lang, Msg, NumberFormat};
+use crate::trace::derive::{Cell, copied};
 use crate::trace::{AnyTrace, AnyValue, RunError};
 use crate::walkthrough::{Step, View};
 use crate::with_any;
@@ -114,12 +116,62 @@ pub fn step_formula(s: &Session, steps: &Steps, at: usize, step: &Step) -> Strin
     for view in step.results() {
         let program = &s.runs[view.run].program;
         let names = |id| s.tensor_name(steps, view.run, id, &view.slice, at);
-        let right = formula(program, view.node, &names);
+        let mut right = formula(program, view.node, &names);
+        if let Some(part) = moved_part(program, view) {
+            right.push_str(&part);
+        }
         if !right.is_empty() && right != view.symbol {
             parts.push(format!("{} = {right}", view.symbol));
         }
     }
     parts.join(";  ")
+}
+
+/// Which part of the tensor that a view was only moved from it shows: `[:, 0..2]`. `None` where the view is not a
+/// part, is computed, or shows all.
+fn moved_part(program: &Program, view: &View) -> Option<String> {
+    let mut cells: Vec<Cell> = view
+        .cells
+        .flats()
+        .map(|flat| Cell {
+            node: view.node,
+            flat,
+        })
+        .collect();
+    loop {
+        cells = cells
+            .iter()
+            .map(|c| copied(program, *c))
+            .collect::<Option<_>>()?;
+        let at = cells.first()?.node;
+        if !program.node(at).inline {
+            break;
+        }
+    }
+    let of = program.node(cells[0].node);
+    if view.slice.is_all() || cells.len() >= of.shape.len() {
+        return None;
+    }
+    let at: Vec<_> = cells.iter().map(|c| of.shape.unflat(c.flat)).collect();
+    let mut full = true;
+    let part: Vec<String> = of
+        .shape
+        .dims()
+        .iter()
+        .enumerate()
+        .filter(|(_, n)| **n > 1)
+        .map(|(d, n)| {
+            let (first, end) = at.iter().fold((*n, 0), |(first, end), i| {
+                (first.min(i[d]), end.max(i[d] + 1))
+            });
+            if (first, end) == (0, *n) {
+                return ":".to_owned();
+            }
+            full = false;
+            format!("{first}..{end}")
+        })
+        .collect();
+    (!full).then(|| format!("[{}]", part.join(", ")))
 }
 
 /// A view's values and labels.

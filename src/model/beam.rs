@@ -5,7 +5,7 @@
 
 use super::blocks::Cache;
 use super::build::{ModelBuilder, Sequences};
-use crate::program::composite;
+use super::generate::Part;
 use crate::program::{Binary, BuildError, Constant, NodeId, Op, Pick, ScopeKind, Unary, reason};
 use crate::tensor::{Axis, Shape};
 
@@ -35,18 +35,24 @@ struct End {
 pub(super) fn search(
     m: &mut ModelBuilder<'_>,
     memory: Option<(NodeId, &Sequences)>,
-    from: &[i64],
-    max_new: usize,
+    part: &Part,
     beams: usize,
     end: Option<i64>,
     cached: bool,
 ) -> Result<(), BuildError> {
     let mut cache = cached.then(Cache::default);
-    let mut tokens = composite::token_ids(&mut m.b, "gen.0.tokens", 1, from)?;
+    let mut tokens = part.first_tokens(&mut m.b)?;
     let mut tables = None;
-    let mut scores = None;
+    let mut scores = (!part.scores.is_empty())
+        .then(|| {
+            let path = format!("gen.{}.scores", part.calls.start);
+            let column = Shape::named(&[(Axis::Batch, part.scores.len()), (Axis::One, 1)]);
+            let values = Constant::Float(part.scores.as_slice().into());
+            m.b.constant(&path, column, values)
+        })
+        .transpose()?;
     let mut first = 0;
-    for i in 0..max_new {
+    for i in part.calls.clone() {
         let probs = m.call(i, tokens, first, memory, cache.as_mut())?;
         let tables = match tables {
             Some(t) => t,
@@ -56,7 +62,7 @@ pub(super) fn search(
             keep(m, probs, tokens, scores, beams, &tables)
         })?;
         scores = Some(kept.scores);
-        if i + 1 == max_new {
+        if i + 1 == part.calls.end {
             break;
         }
         first = if cached {
@@ -140,6 +146,7 @@ fn keep(
     if let (Some(end), Some(_)) = (tables.end, before) {
         let t = b.shape(tokens).dims()[1];
         let newest = b.slice("newest_column", tokens, 1, t - 1, 1)?;
+        b.inline(newest);
         let newest = b.reshape("newest", newest, Shape::named(&[(Axis::Batch, rows)]))?;
         let ended = b.gather("ended", Pick::Rows, end.ended, newest)?;
         let hidden = b.gather("ended_hidden", Pick::Rows, end.hidden, ended)?;

@@ -3,13 +3,15 @@
 //! The next token is a node like any other, so the whole run is known before it starts; stopping at an end token is
 //! the interpreter's business. With a cache a frame computes the last position only; its numbers have the same bits.
 
+use std::ops::Range;
+
 use super::beam;
 use super::blocks::Cache;
 use super::build::{ModelBuilder, Sequences};
 use crate::program::composite::{self, Shift};
 use crate::program::{
-    Affine, Binary, BuildError, Constant, NodeId, Op, Pick, Program, Random, RandomKind, ScopeKind,
-    Unary,
+    Affine, Binary, BuildError, Builder, Constant, NodeId, Op, Pick, Program, Random, RandomKind,
+    ScopeKind, Unary,
 };
 use crate::tensor::{Axis, Shape};
 
@@ -59,6 +61,27 @@ pub enum Calls {
 }
 
 impl Calls {
+    /// Number of calls.
+    pub fn count(&self) -> usize {
+        match self {
+            Calls::Forced(prefixes) => prefixes.len(),
+            Calls::Free { max_new, .. } | Calls::Beam { max_new, .. } => *max_new,
+        }
+    }
+
+    /// The same with at most `most` calls.
+    #[must_use]
+    pub fn first(&self, most: usize) -> Self {
+        let mut calls = self.clone();
+        match &mut calls {
+            Calls::Forced(prefixes) => prefixes.truncate(most),
+            Calls::Free { max_new, .. } | Calls::Beam { max_new, .. } => {
+                *max_new = most.min(*max_new);
+            }
+        }
+        calls
+    }
+
     /// Tokens that each call sees, the cached ones included.
     pub fn lengths(&self) -> Vec<usize> {
         match self {
@@ -70,8 +93,42 @@ impl Calls {
     }
 }
 
-/// Builds a generation run: the encoder once, then one frame a call. `known` is the sentence that forced prefixes
-/// come from, where there is one: its next token is compared with what is predicted.
+/// Calls that follow one another, and what the calls before them left: a long generation without a cache is built and
+/// run part by part.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part {
+    /// Numbers of the calls.
+    pub calls: Range<usize>,
+    /// What the first of them reads, one row a beam: `[beam][token]`.
+    pub tokens: Vec<Vec<i64>>,
+    /// The beams' scores so far; none before the first call.
+    pub scores: Vec<f64>,
+}
+
+impl Part {
+    /// All calls.
+    pub fn whole(calls: &Calls) -> Self {
+        let tokens = match calls {
+            Calls::Forced(prefixes) => prefixes.first().cloned().unwrap_or_default(),
+            Calls::Free { from, .. } | Calls::Beam { from, .. } => from.clone(),
+        };
+        Self {
+            calls: 0..calls.count(),
+            tokens: vec![tokens],
+            scores: Vec::new(),
+        }
+    }
+
+    /// The node that holds what the first call reads.
+    pub(super) fn first_tokens(&self, b: &mut Builder) -> Result<NodeId, BuildError> {
+        let path = format!("gen.{}.tokens", self.calls.start);
+        composite::token_ids(b, &path, self.tokens.len(), &self.tokens.concat())
+    }
+}
+
+/// Builds `part` of a generation run: the encoder once, then one frame a call. `known` is the sentence that forced
+/// prefixes come from, where there is one: its next token is compared with what is predicted. Only a part that begins
+/// with the first call can have a cache.
 ///
 /// # Errors
 /// Where parts do not fit.
@@ -79,6 +136,7 @@ pub fn generate(
     mut m: ModelBuilder<'_>,
     source: Option<&Sequences>,
     calls: &Calls,
+    part: &Part,
     known: Option<&[i64]>,
     cached: bool,
 ) -> Result<Program, BuildError> {
@@ -94,7 +152,8 @@ pub fn generate(
         Calls::Forced(prefixes) => {
             let mut cache = cached.then(Cache::default);
             let mut before: &[i64] = &[];
-            for (i, prefix) in prefixes.iter().enumerate() {
+            for i in part.calls.clone() {
+                let prefix = &prefixes[i];
                 let path = format!("gen.{i}.tokens");
                 let tokens = composite::token_ids(&mut m.b, &path, 1, prefix)?;
                 // What is kept helps only a prefix that goes on from the one before.
@@ -113,18 +172,14 @@ pub fn generate(
                 }
             }
         }
-        Calls::Free {
-            from,
-            max_new,
-            choice,
-        } => {
+        Calls::Free { choice, .. } => {
             let mut cache = cached.then(Cache::default);
-            let mut tokens = composite::token_ids(&mut m.b, "gen.0.tokens", 1, from)?;
+            let mut tokens = part.first_tokens(&mut m.b)?;
             let mut first = 0;
-            for i in 0..*max_new {
+            for i in part.calls.clone() {
                 m.call(i, tokens, first, memory, cache.as_mut())?;
                 let next = choose(&mut m, i, *choice)?;
-                if i + 1 < *max_new {
+                if i + 1 < part.calls.end {
                     if cached {
                         first = m.b.shape(tokens).dims()[1];
                     }
@@ -133,12 +188,9 @@ pub fn generate(
                 }
             }
         }
-        Calls::Beam {
-            from,
-            max_new,
-            beams,
-            end,
-        } => beam::search(&mut m, memory, from, *max_new, *beams, *end, cached)?,
+        Calls::Beam { beams, end, .. } => {
+            beam::search(&mut m, memory, part, *beams, *end, cached)?;
+        }
     }
     Ok(m.b.finish())
 }

@@ -116,7 +116,6 @@ impl Method {
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
-            Method::Sgd { momentum } if momentum > 0.0 => "momentum",
             Method::Sgd { .. } => "sgd",
             Method::Adam { .. } => "adam",
             Method::AdamW { .. } => "adamw",
@@ -362,7 +361,7 @@ fn clip_factor(b: &mut Builder, norm: NodeId, limit: f64) -> Built {
     let minus = b.unary("clip_ratio_minus", Unary::Neg, ratio)?;
     let floor = b.constant("clip_floor", Shape::SCALAR, Constant::Filled(-1.0))?;
     let larger = b.binary("clip_minus", Binary::Max, floor, minus)?;
-    for id in [safe, ratio, minus, larger] {
+    for id in [safe, limit, ratio, minus, floor, larger] {
         b.inline(id);
     }
     b.unary("clip", Unary::Neg, larger)

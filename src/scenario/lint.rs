@@ -132,6 +132,8 @@ lints! {
     BeyondF16 = "beyond_f16", "lint.beyond_f16";
     /// Logits that bfloat16 cannot tell apart.
     Bf16Ties = "bf16_ties", "lint.bf16_ties";
+    /// A decoding chooses between equal numbers.
+    Tie = "tie", "lint.tie";
 }
 
 #[cfg(test)]

@@ -218,6 +218,17 @@ pub struct WeightFile {
     pub names: BTreeMap<String, String>,
 }
 
+impl WeightFile {
+    /// A file whose tensors have the names of the parameters.
+    pub fn of(path: &std::path::Path) -> Self {
+        Self {
+            path: path.to_string_lossy().into_owned(),
+            prefix: String::new(),
+            names: BTreeMap::new(),
+        }
+    }
+}
+
 /// An initialiser and where it holds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -357,14 +368,14 @@ impl Run {
 pub enum Decode {
     /// One call a prefix, whatever was predicted.
     Forced(Vec<Prefix>),
-    /// The most probable token each time.
+    /// The most probable token each time. Where the vocabulary has `<eos>`, the call that chooses it is the last.
     Greedy {
         /// First tokens.
         from: Prefix,
         /// Most new tokens.
         max_new: usize,
     },
-    /// Drawn.
+    /// Drawn. `<eos>` ends it too.
     Sample {
         /// First tokens.
         from: Prefix,
@@ -383,7 +394,7 @@ pub enum Decode {
         #[serde(default)]
         seed: u64,
     },
-    /// Beam search.
+    /// Beam search. The call with which all beams have ended is the last.
     Beam {
         /// First tokens.
         from: Prefix,
@@ -444,7 +455,7 @@ impl Default for Optimiser {
             betas: (0.9, 0.999),
             eps: 1e-8,
             clip: None,
-            steps: 0,
+            steps: 100,
             warmup: 0,
             schedule: Schedule::Constant,
         }
@@ -461,6 +472,17 @@ pub enum OptimiserKind {
     Adam,
     /// Loshchilov and Hutter 2019.
     AdamW,
+}
+
+impl OptimiserKind {
+    /// Its name, as the command line takes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            OptimiserKind::Sgd => "sgd",
+            OptimiserKind::Adam => "adam",
+            OptimiserKind::AdamW => "adamw",
+        }
+    }
 }
 
 /// Course of the learning rate after warm-up.

@@ -337,6 +337,7 @@ fn optimiser(o: &Optimiser, at: &str, found: &mut Vec<Problem>) {
             "scenario.below_one",
         ),
         ("eps", o.eps, positive(o.eps), "scenario.positive"),
+        ("steps", o.steps as f64, o.steps > 0, "scenario.positive"),
         (
             "clip",
             o.clip.unwrap_or(1.0),

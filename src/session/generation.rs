@@ -1,13 +1,14 @@
 //! Generation whose length is not known before: a program of a scenario's decoder, run call by call until an end
 //! token or a maximum, keeping only what a person asks for.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::check;
 use super::open::calls;
 use super::{AnyBindings, Session};
 use crate::model::config::Positions;
-use crate::model::generate::{Calls, generate};
+use crate::model::generate::{Calls, Part, generate};
 use crate::model::limits::Extent;
 use crate::model::params::{VocabSizes, cacheable};
 use crate::model::{ModelBuilder, Sequences};
@@ -32,7 +33,8 @@ pub struct Call {
     pub ids: Vec<i64>,
     /// Probability of each chosen token at its place.
     pub chosen_probs: Vec<f64>,
-    /// Several tokens share the largest probability (of the first beam); the first of them is the greedy choice.
+    /// Several tokens share the largest probability; the first of them is the greedy choice. Of a beam search: a
+    /// candidate that was kept shares its score with another.
     pub tie: bool,
     /// The beam that each kept beam goes on from; empty without beam search.
     pub parents: Vec<usize>,
@@ -65,6 +67,26 @@ impl Session {
         calls(self, decode, "runs").ok().map(|c| (c, *kv_cache))
     }
 
+    /// Decoding calls of an inference run: those after the one that chose the end token are not made, and of a beam
+    /// search those after the one with which all beams had ended. The run is executed to know.
+    pub fn calls_made(&self, run: usize) -> usize {
+        let program = &self.runs[run].program;
+        let all = frames(program);
+        let forced = matches!(self.calls_of(run), None | Some((Calls::Forced(_), _)));
+        let (false, Some(end)) = (forced, self.target_words.id("<eos>")) else {
+            return all;
+        };
+        let Ok(trace) = self.trace(run) else {
+            return all;
+        };
+        let ended = |call: &usize| {
+            let id = program.find(&format!("gen.{call}.next.id"));
+            id.and_then(|id| trace.get(id))
+                .is_some_and(|v| (0..v.shape().len()).all(|i| v.get(i) == end as f64))
+        };
+        (0..all).find(ended).map_or(all, |call| call + 1)
+    }
+
     /// Most tokens that the decoder of run `run` has positions for, where there is a limit.
     pub fn most_positions(&self, run: usize) -> Option<usize> {
         match self.model_of(run).positions {
@@ -78,6 +100,15 @@ impl Session {
     /// # Errors
     /// Where the model has no decoder, or parts do not fit.
     pub fn generation(&self, run: usize, calls: &Calls, cached: bool) -> Result<Arc<Program>, Msg> {
+        self.can_generate(run, calls, cached)?;
+        self.generation_part(run, calls, &Part::whole(calls), cached)
+    }
+
+    /// Whether the model of run `run` decodes, and so much.
+    ///
+    /// # Errors
+    /// Why it does not.
+    pub fn can_generate(&self, run: usize, calls: &Calls, cached: bool) -> Result<(), Msg> {
         let (model, inputs) = (self.model_of(run), &self.runs[run].inputs);
         if model.decoder.is_none() || model.output.none {
             return Err(Msg::new("scenario.no_decoder"));
@@ -88,36 +119,51 @@ impl Session {
         if cached && !cacheable(model) {
             return Err(Msg::new("generate.cache_not_causal"));
         }
-        let vocab = VocabSizes {
-            source: self.source_words.len(),
-            target: self.target_words.len(),
-        };
         // Calls come one after the other, and few of their numbers are kept: the longest one counts.
-        let lengths = calls.lengths();
         let extent = Extent {
             batch: match calls {
                 Calls::Beam { beams, .. } => *beams,
                 _ => 1,
             },
             source: inputs.source.as_ref().map_or(0, Sequences::tokens),
-            target: lengths.iter().copied().max().unwrap_or(0),
+            target: calls.lengths().into_iter().max().unwrap_or(0),
             calls: 1,
             cached,
         };
         let all = Extent {
-            calls: lengths.len(),
+            calls: calls.count(),
             ..extent
         };
+        let vocab = self.vocab_sizes();
         let too_large = check::size(model, vocab, "generate", &extent, self.precision);
-        if let Some(msg) = too_large.or_else(|| check::calls(model, "generate", &all)) {
-            return Err(msg);
+        match too_large.or_else(|| check::calls(model, "generate", &all)) {
+            Some(msg) => Err(msg),
+            None => Ok(()),
         }
+    }
+
+    fn vocab_sizes(&self) -> VocabSizes {
+        VocabSizes {
+            source: self.source_words.len(),
+            target: self.target_words.len(),
+        }
+    }
+
+    fn generation_part(
+        &self,
+        run: usize,
+        calls: &Calls,
+        part: &Part,
+        cached: bool,
+    ) -> Result<Arc<Program>, Msg> {
+        let inputs = &self.runs[run].inputs;
         let known = inputs.target.as_ref().filter(|t| t.batch == 1);
-        let m = ModelBuilder::new(model, vocab, false);
+        let m = ModelBuilder::new(self.model_of(run), self.vocab_sizes(), false);
         generate(
             m,
             inputs.source.as_ref(),
             calls,
+            part,
             known.map(|t| t.ids.as_slice()),
             cached,
         )
@@ -152,22 +198,142 @@ impl Session {
         })
     }
 
-    /// Runs a decoding, telling of each call as it ends; `told` says whether to go on.
+    /// Runs a decoding, telling of each call as it ends; `told` says whether to go on. Without a cache, each call's
+    /// program is as large as all tokens so far: the calls are built and run part by part.
     ///
     /// # Errors
-    /// Where it cannot run.
+    /// Where it cannot be built or run.
     pub fn generate(
         &self,
-        program: &Arc<Program>,
+        run: usize,
+        calls: &Calls,
+        cached: bool,
         told: &mut dyn FnMut(&Call) -> bool,
-    ) -> Result<(), RunError> {
-        let mut watcher = Watcher {
-            roles: roles(program),
-            call: Call::default(),
-            told,
-        };
-        self.run_program(program, |_| false, &mut watcher)
-            .map(|_| ())
+    ) -> Result<(), Failed> {
+        self.can_generate(run, calls, cached)
+            .map_err(Failed::Build)?;
+        let lengths = calls.lengths();
+        let mut part = Part::whole(calls);
+        let mut go_on = true;
+        while go_on && part.calls.start < lengths.len() {
+            part.calls.end = if cached {
+                lengths.len()
+            } else {
+                part_end(&lengths, part.calls.start)
+            };
+            let program = self
+                .generation_part(run, calls, &part, cached)
+                .map_err(Failed::Build)?;
+            let beam = matches!(calls, Calls::Beam { .. });
+            let told = &mut |call: &Call| {
+                if beam {
+                    part.tokens.clone_from(&call.beams);
+                    part.scores.clone_from(&call.scores);
+                } else {
+                    part.tokens[0].extend(&call.ids);
+                }
+                go_on = told(call);
+                go_on
+            };
+            let mut watcher = Watcher {
+                roles: roles(&program, part.calls.clone()),
+                call: Call::default(),
+                candidates: Vec::new(),
+                told,
+            };
+            self.run_program(&program, |_| false, &mut watcher)
+                .map_err(Failed::Run)?;
+            part.calls.start = part.calls.end;
+        }
+        Ok(())
+    }
+
+    /// Arithmetic of a decoding, from the program of its first calls alone.
+    ///
+    /// # Errors
+    /// Where the program cannot be built.
+    pub fn decoding_flops(&self, run: usize, calls: &Calls, cached: bool) -> Result<Flops, Msg> {
+        self.can_generate(run, calls, cached)?;
+        let forced = matches!(calls, Calls::Forced(_));
+        let few = calls.first(if forced { usize::MAX } else { FITTED });
+        let program = self.generation(run, &few, cached)?;
+        let mut calls_flops = frame_flops(&program, self.precision);
+        // A node's arithmetic is a product of sizes of which at most two, queries and keys, grow by one with each
+        // call: a square function of the call's number, whose second differences are all the same. The first call
+        // may differ: it fills the cache, and reads one sequence where beams follow.
+        if let [_, a, b, c] = *calls_flops
+            && !forced
+        {
+            let (mut step, bend) = (c - b, (c - b) - (b - a));
+            let mut last = c;
+            while calls_flops.len() < calls.count() {
+                step += bend;
+                last += step;
+                calls_flops.push(last);
+            }
+        }
+        Ok(Flops {
+            before: flops_before(&program, self.precision),
+            calls: calls_flops,
+        })
+    }
+}
+
+/// Floating-point operations of a decoding.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Flops {
+    /// Of what comes before the first call, the encoder; done once.
+    pub before: u64,
+    /// Of each call.
+    pub calls: Vec<u64>,
+}
+
+impl Flops {
+    /// All together.
+    pub fn all(&self) -> u64 {
+        self.before + self.calls.iter().sum::<u64>()
+    }
+}
+
+/// Calls that are built to know the arithmetic of all: three that are alike, after the first.
+const FITTED: usize = 4;
+
+/// Most cells of the masks of one part: the sum of the squared lengths of its calls.
+const PART_CELLS: usize = 1 << 22;
+
+/// The end of the part that begins with call `start`: as many calls as fit, at least one.
+fn part_end(lengths: &[usize], start: usize) -> usize {
+    let mut cells = 0usize;
+    let fits = |len: &&usize| {
+        cells = cells.saturating_add(len.saturating_mul(**len));
+        cells <= PART_CELLS
+    };
+    let count = lengths[start..].iter().take_while(fits).count();
+    start + count.max(1)
+}
+
+/// Why a decoding could not be made.
+#[derive(Clone, Debug)]
+pub enum Failed {
+    /// The program could not be built.
+    Build(Msg),
+    /// It could not be run.
+    Run(RunError),
+}
+
+impl Failed {
+    /// What to tell of it.
+    pub fn message(&self) -> Msg {
+        match self {
+            Failed::Build(msg) => msg.clone(),
+            Failed::Run(e) => Msg::new("cli.cannot_run").arg("why", e),
+        }
+    }
+}
+
+impl From<RunError> for Failed {
+    fn from(e: RunError) -> Self {
+        Failed::Run(e)
     }
 }
 
@@ -195,11 +361,21 @@ pub fn frame_flops(program: &Program, precision: Precision) -> Vec<u64> {
     flops
 }
 
+/// Arithmetic before the first call: the encoder, where there is one.
+fn flops_before(program: &Program, precision: Precision) -> u64 {
+    program
+        .nodes()
+        .filter(|(_, n)| frame_of(&n.path).is_none())
+        .map(|(id, _)| cost(program, id, precision).flops)
+        .sum()
+}
+
 /// What a node is to a call.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Role {
     Logits,
     Probs,
+    Candidates,
     Drawn,
     Parents,
     Scores,
@@ -208,13 +384,14 @@ enum Role {
 }
 
 /// Roles by node; the last node of a call, whichever it is, ends it.
-fn roles(program: &Program) -> Vec<Option<(Role, usize, bool)>> {
+fn roles(program: &Program, calls: Range<usize>) -> Vec<Option<(Role, usize, bool)>> {
     let mut roles = vec![None; program.len()];
-    for call in 0..frames(program) {
+    for call in calls {
         let mut last = None;
         for (role, name) in [
             (Role::Logits, "output.logits"),
             (Role::Probs, "output.probs"),
+            (Role::Candidates, "next.candidates"),
             (Role::Drawn, "next.drawn"),
             (Role::Scores, "next.kept_scores"),
             (Role::Parents, "next.parents"),
@@ -236,6 +413,8 @@ fn roles(program: &Program) -> Vec<Option<(Role, usize, bool)>> {
 struct Watcher<'a> {
     roles: Vec<Option<(Role, usize, bool)>>,
     call: Call,
+    /// Scores of all candidates of a beam search.
+    candidates: Vec<f64>,
     told: &'a mut dyn FnMut(&Call) -> bool,
 }
 
@@ -275,9 +454,14 @@ impl<T: Real> Sink<T> for Watcher<'_> {
                 let best = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
                 call.tie = row.iter().filter(|p| **p == best).count() > 1;
             }
+            Role::Candidates => {
+                self.candidates = (0..value.shape().len()).map(|i| value.get(i)).collect();
+            }
             Role::Drawn => call.drawn = Some(value.get(0)),
             Role::Scores => {
                 call.scores = (0..value.shape().len()).map(|i| value.get(i)).collect();
+                let shared = |s: &f64| self.candidates.iter().filter(|c| *c == s).count() > 1;
+                call.tie = call.scores.iter().any(|s| s.is_finite() && shared(s));
             }
             Role::Parents => {
                 call.parents = value.int().data().iter().map(|p| *p as usize).collect();

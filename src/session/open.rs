@@ -12,7 +12,7 @@ use super::remarks::given;
 use super::training::optimiser;
 use super::{AnyBindings, Inputs, Run, RunKind, Session, Steps};
 use crate::model::config::ModelConfig;
-use crate::model::generate::{Calls, Choice, generate};
+use crate::model::generate::{Calls, Choice, Part, generate};
 use crate::model::params::{ParamSpec, VocabSizes, parameters};
 use crate::model::validate::{self, ConfigProblem};
 use crate::model::{Forward, ModelBuilder, Outputs, forward};
@@ -25,7 +25,7 @@ use crate::scenario::weights;
 use crate::tensor::{Precision, Slice};
 use crate::text::{Msg, escape};
 use crate::trace::train::{Lesson, reseeded};
-use crate::walkthrough::{Detail, Step, View, plan};
+use crate::walkthrough::{Detail, Step, View};
 
 /// What a person may choose when opening a scenario.
 #[derive(Clone, Copy, Debug, Default)]
@@ -294,8 +294,9 @@ fn runs(s: &Session, inputs: &[Arc<Inputs>], vocab: VocabSizes) -> Result<Vec<Ru
                     .filter(|t| t.batch == 1)
                     .map(|t| t.ids.as_slice());
                 let m = ModelBuilder::new(model, vocab, false);
-                let program = generate(m, inputs.source.as_ref(), &calls, known, *kv_cache)
-                    .map_err(unbuildable)?;
+                let (source, part) = (inputs.source.as_ref(), Part::whole(&calls));
+                let program =
+                    generate(m, source, &calls, &part, known, *kv_cache).map_err(unbuildable)?;
                 (RunKind::Inference, (program, Outputs::default()))
             }
         };
@@ -435,29 +436,6 @@ pub(super) fn calls(s: &Session, decode: &Decode, at: &str) -> Result<Calls, Pro
         max_new,
         choice,
     })
-}
-
-impl Session {
-    /// The automatic plan of a run.
-    pub fn plan_of(&self, run: usize) -> Vec<Step> {
-        let r = &self.runs[run];
-        let symbols = |path: &str, slice: &Slice| {
-            let slice = slice.to_string();
-            let hit = self
-                .scenario
-                .symbols
-                .iter()
-                .find(|(_, p)| p.path == path && p.slice == slice);
-            hit.map(|(name, _)| name.clone())
-        };
-        let mut steps = plan(&r.program, run, self.detail, &symbols, &|_| true);
-        for step in &mut steps {
-            if let Some(note) = self.remark(run, step) {
-                step.note = note;
-            }
-        }
-        steps
-    }
 }
 
 /// The scenario's own steps, else the plan of its first run.

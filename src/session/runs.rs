@@ -51,6 +51,24 @@ impl Session {
         made.is_ok_and(|made| made.contains_key(&digits))
     }
 
+    /// Run `run` in f64, of the same parameters whatever their type: what there is to compare f32 with. Edits of the
+    /// run do not act in it.
+    ///
+    /// # Errors
+    /// Where it cannot run.
+    pub fn in_f64(&self, run: usize) -> Result<Trace<f64>, RunError> {
+        let bindings = match &*self.bindings(run) {
+            AnyBindings::F64(b) => b.clone(),
+            AnyBindings::F32(b) => b.iter().map(|(p, v)| (Arc::clone(p), v.to_f64())).collect(),
+        };
+        run_with(
+            &self.runs[run].program,
+            &bindings,
+            &Settings::default(),
+            &mut (),
+        )
+    }
+
     /// Runs `run`, taking from `donors` what cannot be another.
     pub(super) fn execute(
         &self,

@@ -2,7 +2,6 @@
 
 use super::{RunKind, Session};
 use crate::program::{Leaf, Op, Program};
-use crate::session::generation::frames;
 use crate::text::{Lang, Msg, NumberFormat, tr};
 use crate::trace::{AnyTrace, RunError};
 
@@ -45,7 +44,7 @@ pub fn stages(session: &Session, lang: Lang) -> Result<Option<Table>, RunError> 
         })
     };
     let left = side(training, vec![String::new()])?;
-    let calls = frames(&session.runs[inference].program);
+    let calls = session.calls_made(inference);
     let right = side(inference, (0..calls).map(|i| format!("gen.{i}.")).collect())?;
     let mut rows = Vec::new();
     let mut row = |stage: &str, left: String, right: String| {

@@ -3,11 +3,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::generation::{frame_of, frames};
 use super::{RunKind, Session};
 use crate::program::NodeId;
 use crate::tensor::Slice;
+use crate::text::Msg;
 use crate::trace::derive::Cell;
-use crate::walkthrough::{Start, Step, backward_plan, expand, update_plan};
+use crate::walkthrough::{Start, Step, Words, backward_plan, expand, plan, update_plan};
 
 /// Where a cell is shown: step, view of the step, index in the view.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -133,6 +135,37 @@ impl Session {
         Arc::clone(steps)
     }
 
+    /// The automatic plan of a run. That of an inference run ends with the call that chose the end token.
+    pub fn plan_of(&self, run: usize) -> Vec<Step> {
+        let r = &self.runs[run];
+        let symbols = |path: &str, slice: &Slice| {
+            let slice = slice.to_string();
+            let hit = self
+                .scenario
+                .symbols
+                .iter()
+                .find(|(_, p)| p.path == path && p.slice == slice);
+            hit.map(|(name, _)| name.clone())
+        };
+        let made = (r.kind == RunKind::Inference).then(|| self.calls_made(run));
+        let take = |id| {
+            let call = frame_of(&r.program.node(id).path);
+            made.is_none_or(|made| call.is_none_or(|call| call < made))
+        };
+        let mut steps = plan(&r.program, run, self.detail, &symbols, &take);
+        for step in &mut steps {
+            if let Some(note) = self.remark(run, step) {
+                step.note = note;
+            }
+        }
+        let left = made.map_or(0, |made| frames(&r.program) - made);
+        if let Some(last) = steps.last_mut().filter(|_| left > 0) {
+            let note = std::mem::replace(&mut last.note, Words::Empty);
+            last.note = note.and(Msg::new("walk.stopped").arg("left", left));
+        }
+        steps
+    }
+
     /// Steps of a run that the walkthrough does not have: gradients and updates go on from the forward steps, other
     /// runs have the plan of their program.
     fn own_plan(&self, run: usize) -> Vec<Step> {
@@ -207,12 +240,28 @@ impl Session {
         steps
             .tensor_name(run, node, slice, from)
             .or_else(before)
-            .unwrap_or_else(|| {
-                let path = &self.runs[run].program.node(node).path;
-                let mut parts: Vec<&str> = path.rsplit('.').take(2).collect();
-                parts.reverse();
-                parts.join(".")
-            })
+            .unwrap_or_else(|| self.path_name(steps, run, node, slice, from))
+    }
+
+    /// What a tensor that no step shows is called: the end of its path, and that of a gradient `∂L/∂X`.
+    fn path_name(
+        &self,
+        steps: &Steps,
+        run: usize,
+        node: NodeId,
+        slice: &Slice,
+        from: usize,
+    ) -> String {
+        let program = &self.runs[run].program;
+        let path = &program.node(node).path;
+        let of = path.strip_prefix("grad.").and_then(|of| program.find(of));
+        if let Some(of) = of {
+            let name = self.tensor_name(steps, run, of, slice, from);
+            return format!("∂L/∂{name}");
+        }
+        let mut parts: Vec<&str> = path.rsplit('.').take(2).collect();
+        parts.reverse();
+        parts.join(".")
     }
 
     /// The forward run whose nodes a backward run or an update begins with.

@@ -180,6 +180,18 @@ pub enum Value<T: Real> {
 }
 
 impl<T: Real> Value<T> {
+    /// The same in f64.
+    pub fn to_f64(&self) -> Value<f64> {
+        match self {
+            Value::Float(t) => {
+                let data: Vec<f64> = t.data().iter().map(|x| x.to_f64()).collect();
+                Value::Float(Tensor::new(*t.shape(), data))
+            }
+            Value::Int(t) => Value::Int(t.clone()),
+            Value::Bool(t) => Value::Bool(t.clone()),
+        }
+    }
+
     /// Its shape.
     pub fn shape(&self) -> &Shape {
         match self {

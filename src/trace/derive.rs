@@ -108,6 +108,39 @@ impl Arithmetic {
     }
 }
 
+/// The cell that `cell` is a copy of, where its node only moves numbers, by shapes alone.
+pub fn copied(program: &Program, cell: Cell) -> Option<Cell> {
+    let node = program.node(cell.node);
+    let shape = |i: usize| program.node(node.inputs[i]).shape;
+    let rank = node.shape.rank();
+    let mut at = node.shape.unflat(cell.flat);
+    let (input, flat) = match &node.op {
+        Op::Reshape => (0, cell.flat),
+        Op::Permute(order) => {
+            let strides = shape(0).strides();
+            let places = order.iter().zip(&at);
+            (0, places.map(|(&o, &i)| strides[o as usize] * i).sum())
+        }
+        Op::Slice { axis, start, .. } => {
+            at[*axis] += start;
+            (0, shape(0).flat(&at[..rank]))
+        }
+        Op::Concat { axis } => {
+            let mut part = 0;
+            while at[*axis] >= shape(part).dims()[*axis] {
+                at[*axis] -= shape(part).dims()[*axis];
+                part += 1;
+            }
+            (part, shape(part).flat(&at[..rank]))
+        }
+        _ => return None,
+    };
+    Some(Cell {
+        node: node.inputs[input],
+        flat,
+    })
+}
+
 /// A node with the values of its operands at hand: derives and replays its cells.
 #[derive(Debug)]
 pub struct Replay<'t, T: Real> {
@@ -208,38 +241,12 @@ impl<'t, T: Real> Replay<'t, T> {
                     len: flat % n + 1,
                 })
             }
-            Op::Reshape => Arithmetic::Copy(same(0)),
-            Op::Permute(order) => {
-                let strides = shape(0).strides();
-                let flat = order
-                    .iter()
-                    .zip(&at)
-                    .map(|(&o, &i)| strides[o as usize] * i)
-                    .sum();
-                Arithmetic::Copy(Cell {
-                    node: input(0),
+            Op::Reshape | Op::Permute(_) | Op::Slice { .. } | Op::Concat { .. } => {
+                let cell = Cell {
+                    node: self.id,
                     flat,
-                })
-            }
-            Op::Slice { axis, start, .. } => {
-                let mut at = at;
-                at[*axis] += start;
-                Arithmetic::Copy(Cell {
-                    node: input(0),
-                    flat: shape(0).flat(&at[..s.rank()]),
-                })
-            }
-            Op::Concat { axis } => {
-                let mut at = at;
-                let mut part = 0;
-                while at[*axis] >= shape(part).dims()[*axis] {
-                    at[*axis] -= shape(part).dims()[*axis];
-                    part += 1;
-                }
-                Arithmetic::Copy(Cell {
-                    node: input(part),
-                    flat: shape(part).flat(&at[..s.rank()]),
-                })
+                };
+                copied(self.program, cell).map_or(Arithmetic::Given, Arithmetic::Copy)
             }
             Op::Gather(pick) => {
                 let ids = self.value(input(1)).int().data();

@@ -1,4 +1,5 @@
-//! Gradients against central differences, by what-if: (loss(x + h) − loss(x − h)) / 2h.
+//! Gradients against central differences, by what-if: (loss(x + h) − loss(x − h)) / 2h. The differences are taken in
+//! f64, whatever type the gradients have: in f32 so little of a loss changes that rounding drowns it.
 
 use super::Trace;
 use super::derive::Cell;
@@ -41,38 +42,41 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// The cell whose gradient is farthest from its difference, relative to the node's largest gradient.
-    pub fn worst(&self) -> Option<(Compared, f64)> {
+    /// The cell whose gradient is farthest from its difference, relative to the node's largest gradient, or to
+    /// `floor` where that is larger: a gradient that is nothing but rounding has no digits to compare.
+    pub fn worst(&self, floor: f64) -> Option<(Compared, f64)> {
+        let scale = self.largest.max(floor);
         self.cells
             .iter()
-            .map(|&c| (c, c.error(self.largest)))
+            .map(|&c| (c, c.error(scale)))
             .max_by(|a, b| a.1.total_cmp(&b.1))
     }
 }
 
-/// Compares the gradient of `node` in at most `most` of its cells, evenly spread, moving each by `h` either way.
-/// `None` where the loss does not depend on the node.
+/// Compares the gradient of `node` in at most `most` of its cells, evenly spread, moving each by `h` either way in
+/// `exact`: a run in f64 of the same values, as far as the loss. `None` where the loss does not depend on the node.
 pub fn check<T: Real>(
     trace: &Trace<T>,
+    exact: &Trace<f64>,
     gradients: &Gradients,
     node: NodeId,
     h: f64,
     most: usize,
 ) -> Option<Checked> {
     let grad = trace.get(gradients.of(node)?)?;
-    let value = trace.get(node)?;
+    let value = exact.get(node)?;
     let n = value.shape().len();
     let loss_at = |flat: usize, x: f64| {
         let cell = Cell { node, flat };
-        let edited = trace.what_if(&[Edit { cell, value: x }]);
+        let edited = exact.what_if(&[Edit { cell, value: x }]);
         edited.value(gradients.loss).get(0)
     };
     let count = most.min(n);
     let cells = (0..count)
         .map(|i| {
             let flat = i * n / count;
-            // What the run's type holds of x ± h, so that the distance is the one really moved.
-            let [up, down] = [h, -h].map(|h| T::from_f64(value.get(flat) + h).to_f64());
+            // The distance is the one really moved: x ± h is rounded.
+            let [up, down] = [h, -h].map(|h| value.get(flat) + h);
             Compared {
                 flat,
                 gradient: grad.get(flat),

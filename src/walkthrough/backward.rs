@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::plan::{phase_of, symbol_of};
+use super::plan::{numbered, phase_of, symbol_of};
 use super::{Role, Step, View, Words};
 use crate::program::{Binary, Gradients, Leaf, NodeId, Op, Pick, Program, ScopeKind, Unary};
 use crate::tensor::slice::Slice;
@@ -116,7 +116,7 @@ pub fn backward_plan(
                     } else {
                         Slice::all()
                     },
-                    symbol: mirror.symbol(of, &view.symbol, &view.slice, rest),
+                    symbol: mirror.symbol(of, &mirror.called(of, view), &view.slice, rest),
                     role,
                 });
         }
@@ -238,6 +238,17 @@ impl<'a> Mirror<'a> {
                 Some(input)
             }
             _ => None,
+        }
+    }
+
+    /// What a view is called; heads that the forward steps call by one name are numbered.
+    fn called(&self, of: NodeId, view: &View) -> String {
+        let seen = self.views.get(&of).map_or(&[][..], Vec::as_slice);
+        let same = seen.iter().filter(|(_, v)| v.symbol == view.symbol);
+        if same.count() > 1 {
+            numbered(&view.symbol, &view.slice)
+        } else {
+            view.symbol.clone()
         }
     }
 

@@ -39,9 +39,20 @@ pub enum Words {
     Message(Msg),
     /// From the catalogue, with where a node stands.
     At(Msg, Location),
+    /// One after the other.
+    Joined(Vec<Words>),
 }
 
 impl Words {
+    /// These words and then a message.
+    #[must_use]
+    pub fn and(self, msg: Msg) -> Self {
+        match self {
+            Words::Empty => Words::Message(msg),
+            words => Words::Joined(vec![words, Words::Message(msg)]),
+        }
+    }
+
     /// The text in `lang`; the other language where a scenario gives only one.
     pub fn render(&self, lang: Lang) -> String {
         match self {
@@ -56,6 +67,10 @@ impl Words {
             }
             Words::Message(msg) => msg.render(lang),
             Words::At(msg, place) => msg.clone().arg("where", place.render(lang)).render(lang),
+            Words::Joined(parts) => {
+                let texts: Vec<String> = parts.iter().map(|p| p.render(lang)).collect();
+                texts.join(if lang == Lang::Zh { "" } else { " " })
+            }
         }
     }
 }

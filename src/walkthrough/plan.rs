@@ -208,11 +208,16 @@ pub(super) fn symbol_of(path: &str, slice: &Slice) -> String {
         (_, "weight" | "bias" | "gamma" | "beta" | "ids" | "out") => "",
         _ => last,
     };
-    let mut name = if stem.is_empty() {
-        format!("{before}.{last}")
+    if stem.is_empty() {
+        numbered(&format!("{before}.{last}"), slice)
     } else {
-        stem.to_owned()
-    };
+        numbered(stem, slice)
+    }
+}
+
+/// A name with the number of the head that is looked at, counted from 1.
+pub(super) fn numbered(name: &str, slice: &Slice) -> String {
+    let mut name = name.to_owned();
     for (axis, pick) in slice.picks() {
         if let (Axis::Head | Axis::KvHead, crate::tensor::slice::Pick::At(h)) = (axis, pick) {
             name.push_str(&(h + 1).to_string());
@@ -221,8 +226,20 @@ pub(super) fn symbol_of(path: &str, slice: &Slice) -> String {
     name
 }
 
+/// What a node is to a reader, the middle of a catalogue key: the end of its path, and of a beam search `beam_…`.
+fn kind_of(program: &Program, path: &str) -> String {
+    let beam = path.rsplit_once(".next.").filter(|(call, _)| {
+        let beams = program.find(&format!("{call}.next.parents"));
+        beams.is_some()
+    });
+    match beam {
+        Some((_, last)) => format!("beam_{last}"),
+        None => place_free(path),
+    }
+}
+
 /// The part of a path that says what a node is, whatever its layer: `self_attn.q`.
-fn kind_of(path: &str) -> String {
+fn place_free(path: &str) -> String {
     let parts: Vec<&str> = path
         .split('.')
         .filter(|p| p.parse::<u32>().is_err() && *p != "gen")
@@ -244,7 +261,7 @@ pub fn title_of(program: &Program, id: NodeId, slice: &Slice) -> Words {
     let (of, gradient) = path
         .strip_prefix("grad.")
         .map_or((path, false), |p| (p, true));
-    let kind = kind_of(of);
+    let kind = kind_of(program, of);
     if gradient {
         return Words::Message(Msg::new("walk.gradient").arg("path", of));
     }
@@ -255,6 +272,6 @@ pub fn title_of(program: &Program, id: NodeId, slice: &Slice) -> Words {
 }
 
 fn note_of(program: &Program, id: NodeId) -> Words {
-    let kind = kind_of(&program.node(id).path);
+    let kind = kind_of(program, &program.node(id).path);
     find(&format!("walk.note.{kind}")).map_or(Words::Empty, |key| Words::Message(Msg::new(key)))
 }

@@ -27,7 +27,7 @@ impl Debugger {
             Sides::TrainingInference => {
                 let training = self.run_of(&RunKind::Training, "training")?;
                 let inference = self.run_of(&RunKind::Inference, "inference")?;
-                let last = frames(&self.session.runs[inference].program).saturating_sub(1);
+                let last = self.session.calls_made(inference).saturating_sub(1);
                 self.beside_call(training, inference, last)?
             }
             Sides::Cached => self.with_and_without_cache()?,
@@ -61,7 +61,7 @@ impl Debugger {
                 let (left, right) = (find(left)?, find(right)?);
                 let kind = |r: usize| &self.session.runs[r].kind;
                 if (kind(left), kind(right)) == (&RunKind::Training, &RunKind::Inference) {
-                    let last = frames(&self.session.runs[right].program).saturating_sub(1);
+                    let last = self.session.calls_made(right).saturating_sub(1);
                     self.beside_call(left, right, last)?
                 } else {
                     let halves = [self.named(left)?, self.named(right)?];
@@ -135,7 +135,7 @@ impl Debugger {
         let program = &self.session.runs[right.run].program;
         let (halves, mapping, align) = match &side.mapping {
             Mapping::Call(call) => {
-                let calls = frames(side.halves[1].trace(&self.session)?.program());
+                let calls = self.session.calls_made(right.run);
                 match self.beside_call(left.run, right.run, step(*call, calls)) {
                     Ok(parts) => parts,
                     Err(e) => return Some(Err(e)),
@@ -181,7 +181,7 @@ impl Debugger {
             } else {
                 "side.call"
             };
-            let calls = frames(&s.runs[inference].program);
+            let calls = s.calls_made(inference);
             Msg::new(key)
                 .arg("run", escape(&s.runs[inference].name))
                 .arg("call", call + 1)

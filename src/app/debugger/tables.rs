@@ -8,7 +8,8 @@ use crate::debug::cache::{self, cache_bytes};
 use crate::debug::teacher::{self, Shift};
 use crate::explain::Explainer;
 use crate::export::document::COMPARISON;
-use crate::session::generation::{frame_flops, frame_of};
+use crate::model::generate::Calls;
+use crate::session::generation::frame_of;
 use crate::session::{RunKind, Table, stages};
 use crate::tensor::Axis;
 use crate::text::{Lang, Msg, tr};
@@ -203,23 +204,19 @@ impl Debugger {
         let s = &self.session;
         let missing = || Msg::new("side.no_such").arg("what", "inference");
         let (calls, own) = s.calls_of(run).ok_or_else(missing)?;
-        let precision = s.precision;
-        let (with, without) = (
-            s.generation(run, &calls, true)?,
-            s.generation(run, &calls, false)?,
-        );
-        let bytes = cache_bytes(&with, precision);
-        let (less, more) = (
-            frame_flops(&with, precision),
-            frame_flops(&without, precision),
-        );
+        let planned = calls.count();
+        let calls = calls.first(s.calls_made(run));
+        let bytes = cache_bytes(&*s.generation(run, &calls, true)?, s.precision);
+        let with = s.decoding_flops(run, &calls, true)?;
+        let without = s.decoding_flops(run, &calls, false)?;
+        let (less, more) = (&with.calls, &without.calls);
         let lengths = calls.lengths();
         let tokens = self.tokens_of_calls(run, &lengths);
-        let compared = (more.iter().sum::<u64>() <= MOST_FLOPS)
+        let compared = (without.all() <= MOST_FLOPS)
             .then(|| cache::compare(s, run, &calls, &mut ()).ok())
             .flatten();
         let mut rows = Vec::new();
-        let (mut all_with, mut all_without) = (0, 0);
+        let (mut all_with, mut all_without) = (with.before, without.before);
         let mut lines = [Vec::new(), Vec::new()];
         for call in 0..less.len().min(lengths.len()) {
             let old = call.checked_sub(1).map_or(0, |before| lengths[before]);
@@ -260,9 +257,21 @@ impl Debugger {
             .arg("run", crate::text::escape(&s.runs[run].name))
             .arg("with", all_with)
             .arg("without", all_without);
+        let mut notes = vec![head];
+        if with.before > 0 {
+            notes.push(Msg::new("cache.encoder").arg("flops", with.before));
+        }
+        if matches!(calls, Calls::Beam { .. }) {
+            notes.push(Msg::new("cache.beams"));
+        }
+        let left = planned - calls.count();
+        if left > 0 {
+            notes.push(Msg::new("walk.stopped").arg("left", left));
+        }
+        let notes: Vec<String> = notes.iter().map(|n| n.render(lang)).collect();
         let [with, without] = lines;
         Ok(Worded {
-            head: head.render(lang),
+            head: notes.join(if lang == Lang::Zh { "" } else { " " }),
             table: Table {
                 columns: columns
                     .map(|c| tr(lang, &format!("cache.column.{c}")).to_owned())

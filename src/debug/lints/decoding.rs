@@ -6,9 +6,8 @@ use crate::model::params::cacheable;
 use crate::scenario::lint::{Lint, Severity};
 use crate::session::{RunKind, Session};
 use crate::text::Msg;
-use crate::trace::RunError;
 
-pub use crate::debug::cache::Failed;
+pub use crate::session::generation::Failed;
 
 /// What was found by running again: by run of the session.
 #[derive(Clone, Debug, Default)]
@@ -17,12 +16,6 @@ pub struct Decoding {
     pub caches: Vec<(usize, cache::Report)>,
     /// Later tokens changed, of training runs with a decoder.
     pub causality: Vec<(usize, causality::Report)>,
-}
-
-impl From<RunError> for Failed {
-    fn from(e: RunError) -> Self {
-        Failed::Run(e)
-    }
 }
 
 impl Decoding {
@@ -35,6 +28,7 @@ impl Decoding {
         for (i, run) in session.runs.iter().enumerate().filter(|(i, _)| wanted(*i)) {
             let decodes = session.calls_of(i);
             if let Some((calls, _)) = decodes.filter(|_| cacheable(session.model_of(i))) {
+                let calls = calls.first(session.calls_made(i));
                 let report = cache::compare(session, i, &calls, &mut ())?;
                 found.caches.push((i, report));
             }

@@ -17,6 +17,7 @@ mod positions;
 mod scale;
 mod softmax;
 mod stream;
+mod ties;
 mod weights;
 
 use std::collections::HashMap;
@@ -190,6 +191,7 @@ fn look_at<T: Real>(trace: &Trace<T>, facts: &Facts) -> Vec<Finding> {
     stream::look(&mut look);
     positions::look(&mut look);
     weights::look(&mut look);
+    ties::look(&mut look);
     look.done()
 }
 

@@ -77,12 +77,12 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
     } else if t.is_busy() {
         tr(look.lang, "training.computing").to_owned()
     } else if t.losses.is_empty() {
-        let updates = if t.rule.steps == 0 { 100 } else { t.rule.steps };
+        let updates = t.rule.steps;
         Msg::new("training.none_yet")
             .arg("updates", updates)
             .render(look.lang)
     } else {
-        format!("{:?} · lr {}", t.rule.kind, t.rule.lr)
+        format!("{} · lr {}", t.rule.kind.name(), t.rule.lr)
     };
     status::ends(row(0), buf, &left, &right, look);
     slider(t, row(1), buf, look);
