@@ -442,7 +442,7 @@ fn the_cache_grows_by_one_row_a_call() {
     assert_eq!(with[0], without[0], "nothing is saved at first");
     assert!(with.windows(2).all(|w| w[1] > w[0]) && with[4] < without[4]);
     let shown = text(&mut app, SIZES[1]);
-    assert!(shown.contains("• FLOPs with cache"), "{shown}");
+    assert!(shown.contains("─ FLOPs with cache"), "{shown}");
 }
 
 #[test]
@@ -541,7 +541,7 @@ fn large_operands_of_a_product_are_shown_around_what_is_read() {
 fn facts_are_of_the_plane_that_is_shown_and_hidden_scores_are_masked() {
     let mut app = app("modern_decoder", Lang::En, GlyphSet::Unicode);
     command(&mut app, "step 12");
-    let seen = text(&mut app, (140, 50));
+    let seen = text(&mut app, (160, 90));
     assert!(seen.contains("infinite 0 · masked"), "{seen}");
     assert!(!seen.contains("masked 0"), "{seen}");
     assert!(seen.contains("slices: min"), "{seen}");

@@ -172,8 +172,8 @@ mod tests {
         assert_eq!(placed(&roomy), [vec![0, 1, 2, 3], vec![4]]);
         assert!(roomy.left_out.is_empty());
         let small = plan(70, 15);
-        assert_eq!(placed(&small), [vec![1, 2], vec![4]]);
-        assert_eq!(small.left_out, [0, 3]);
+        assert_eq!(placed(&small), [vec![1, 2], vec![3, 4]]);
+        assert_eq!(small.left_out, [0]);
         let smallest = plan(70, 2);
         assert_eq!(placed(&smallest), [vec![1, 4]]);
         assert_eq!(plan(10, 1).left_out, [0, 1, 2, 3]);

@@ -135,12 +135,12 @@ pub fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look) -> Shown {
         View::Compare => columns::draw(app, inside, buf, look),
         View::Debug => lists::debug(app, inside, buf, look),
     }
-    match app.ui.messages.current() {
-        Some(message) => status::message(bottom, buf, message, look),
-        None => {
-            let hints = hints::hints(app, look);
-            status::hints(bottom, buf, &hints, &app.ui.keymap, app.ui.context(), look);
-        }
+    if let Some(message) = app.ui.messages.current() {
+        status::message(bottom, buf, message, look);
+    } else {
+        let hints = hints::hints(app, look);
+        let context = app.ui.context();
+        status::hints(bottom, buf, &hints, &app.ui.keymap, context, look);
     }
     shown
 }

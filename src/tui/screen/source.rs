@@ -123,24 +123,24 @@ impl<'a> Source<'a> {
     pub fn wish(&self, look: &Look, labels: &Labelled<'_>) -> (u16, u16) {
         let p = &self.table.plane;
         let (rows, cols) = (p.rows.min(12), p.cols.min(12));
-        let mut widest = 1;
-        for r in 0..rows {
-            for c in 0..cols {
-                widest = widest.max(look.width(&self.cell(r, c).text));
-            }
-        }
-        for c in 0..cols {
-            widest = widest.max(look.width(&labels.column(c)).min(12));
-        }
+        let column = |c: usize| {
+            let cells = (0..rows).map(|r| look.width(&self.cell(r, c).text));
+            let label = look.width(&labels.column(c)).min(8);
+            cells.fold(label.max(1), u16::max)
+        };
+        let widths: Vec<u16> = (0..cols).map(column).collect();
         let label = (0..rows)
             .map(|r| look.width(&labels.row(r)))
             .max()
             .unwrap_or(0)
             .min(10);
-        let width = u16::try_from(p.cols)
-            .unwrap_or(u16::MAX)
-            .saturating_mul(widest + 1)
-            .saturating_add(label + 1);
+        // Columns that were not looked at are as wide as the widest of those that were.
+        let widest = widths.iter().copied().max().unwrap_or(1) + 1;
+        let others = u16::try_from(p.cols - cols).unwrap_or(u16::MAX);
+        let left = if label == 0 { 0 } else { label + 1 };
+        let width = (widths.iter().map(|w| w + 1).sum::<u16>() + left)
+            .saturating_sub(1)
+            .saturating_add(others.saturating_mul(widest));
         // Heading and column labels, and the legend below the table with the cursor.
         let legend = u16::from(self.has_legend());
         let height = u16::try_from(p.rows)

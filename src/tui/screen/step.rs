@@ -12,7 +12,7 @@ use crate::tui::draw::{Look, put};
 use crate::tui::widgets::paragraph::{Span, Wrapped};
 
 /// Lines that note and facts keep beside tables that could fill the screen.
-const LEAST_TEXT: u16 = 3;
+const LEAST_TEXT: u16 = 5;
 
 pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) {
     let d = &app.debugger;
