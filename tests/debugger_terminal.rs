@@ -143,3 +143,17 @@ fn what_is_wrong_in_the_configuration_is_shown() {
     pty.send("qq");
     assert!(pty.finish().success());
 }
+
+#[test]
+fn the_wheel_moves_what_is_under_it() {
+    let mut pty = start((120, 36));
+    pty.send(":set mouse on\r");
+    pty.wait_for("set mouse on");
+    // Down over the list of steps, and up again.
+    pty.send("\x1b[<65;10;10M\x1b[<65;10;10M");
+    pty.wait_for("3/95");
+    pty.send("\x1b[<64;10;10M");
+    pty.wait_for("2/95");
+    pty.send("q");
+    assert!(pty.finish().success());
+}
