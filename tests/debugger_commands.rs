@@ -260,3 +260,145 @@ fn no_nan_is_said_too_and_the_grammar_is_there() {
     );
     assert!(grammar.iter().any(|l| l.contains("argmax")), "{grammar:?}");
 }
+
+#[test]
+fn a_batch_of_one_is_counted_in_an_index_or_not() {
+    let mut app = app("water_class", Lang::En);
+    let mut value = |line: &str| {
+        let lines = lines(&mut app, line);
+        assert_eq!(lines.len(), 1, "{line}: {lines:?}");
+        lines[0].rsplit(" = ").next().expect("a value").to_owned()
+    };
+    let short = value("print encoder.0.ffn.act[1,2]");
+    assert_eq!(value("print encoder.0.ffn.act[0,1,2]"), short);
+    assert_eq!(value("print sum(encoder.0.ffn.act[:,1,2])"), short);
+    assert_eq!(
+        value("print encoder.0.ffn.act[1,:][2]"),
+        short,
+        "a part has no batch"
+    );
+    let told = tell(&mut app, "print encoder.0.ffn.act[1,1,2]");
+    let text = told.messages[0].text.to_string();
+    assert!(text.contains("1"), "{text}");
+    assert_eq!(told.messages[0].level, Level::Error);
+    let told = tell(&mut app, "why encoder.0.ffn.out[0,2,3]");
+    assert!(
+        told.messages.iter().all(|m| m.level != Level::Error),
+        "{:?}",
+        told.messages
+    );
+}
+
+#[test]
+fn a_symbol_of_another_run_is_that_run_s() {
+    let mut app = app("post_or_pre", Lang::En);
+    let own = lines(&mut app, "print mean(post_ln:encoder.5.norm2.var)");
+    let value = own[0].rsplit(" = ").next().expect("a value").to_owned();
+    tell(&mut app, "go pre_ln:encoder.0.residual2");
+    let other = lines(&mut app, "print mean(encoder.5.norm2.var)");
+    assert!(!other[0].ends_with(&value), "{other:?}");
+    let of_symbol = lines(&mut app, "print mean(post_var6)");
+    assert_eq!(of_symbol, [format!("mean(post_var6) = {value}")]);
+}
+
+#[test]
+fn places_in_quotes_and_places_of_the_same_name() {
+    let mut app = app("water_class", Lang::En);
+    tell(&mut app, "go \"Q1\"[2,1]");
+    assert_eq!(cell(&app), "Q1[2][1]");
+    tell(&mut app, "run backward");
+    let told = tell(&mut app, "go \"∂L/∂score1\"[0,1]");
+    assert_eq!(cell(&app), "∂L/∂score1[0][1]");
+    let said = told.messages[0].text.to_string();
+    assert!(said.contains("more are called so: backward:"), "{said}");
+}
+
+#[test]
+fn what_is_not_there_is_said_with_what_is() {
+    let mut app = app("water_class", Lang::En);
+    for (line, says) in [
+        ("go Q1[9,9]", "[9, 9] is no cell of Q1"),
+        (
+            "go encoder.0.ffn.act[0,9,0]",
+            "is no cell of encoder.0.ffn.act",
+        ),
+        ("step 999", "there are 1 to 95"),
+        ("search =1e-3..abc", "no value to search for: `=0.5261`"),
+        ("search =abc", "no value to search for"),
+        (
+            "side-by-side head 1 2",
+            "no head 2 (there are 2, counted from 0)",
+        ),
+        ("step 40.99", "no sub-step 99 of step 40; it has"),
+        ("break 40.99", "no sub-step 40.99"),
+        ("print A1.max(axis=foo)", "no axis `foo`"),
+        ("edit nothing[0,0] = 1", "column 1: there is no tensor"),
+        ("edit norm.kind = 3", "known here: LayerNorm"),
+    ] {
+        let told = tell(&mut app, line);
+        let errors = told.messages.iter().filter(|m| m.level == Level::Error);
+        let errors: Vec<_> = errors.map(|m| m.text.to_string()).collect();
+        assert_eq!(errors.len(), 1, "{line}: {:?}", told.messages);
+        assert!(errors[0].contains(says), "{line}: {errors:?}");
+    }
+    let told = tell(&mut app, "edit Q1[0,0] = x");
+    let rows: Vec<String> = told.answers[0]
+        .rows
+        .iter()
+        .map(|r| r.text.to_string())
+        .collect();
+    assert_eq!(rows, ["Q1[0,0] = x", "          ^"]);
+}
+
+#[test]
+fn a_number_is_a_choice_that_holds_one() {
+    let mut app = app("water_class", Lang::En);
+    let told = tell(&mut app, "edit attention.scale = 0.5");
+    assert!(
+        told.messages.iter().all(|m| m.level != Level::Error),
+        "{:?}",
+        told.messages
+    );
+    assert_eq!(app.debugger.edit_count(), 1);
+}
+
+#[test]
+fn breakpoints_for_once_are_marked_and_forgotten_and_sub_steps_are_places() {
+    let mut app = app("water_class", Lang::En);
+    tell(&mut app, "tbreak 5");
+    let list = lines(&mut app, "breaks");
+    assert!(list[1].contains("tbreak 5"), "{list:?}");
+    assert!(
+        app.ui.record.contains(&"tbreak 5".to_owned()),
+        "{:?}",
+        app.ui.record
+    );
+    tell(&mut app, "continue");
+    assert_eq!(step(&app), "5");
+    assert!(
+        !app.ui.record.contains(&"tbreak 5".to_owned()),
+        "{:?}",
+        app.ui.record
+    );
+    tell(&mut app, "break 40.2");
+    tell(&mut app, "continue");
+    assert!(step(&app).starts_with("40"), "{}", step(&app));
+}
+
+#[test]
+fn values_are_searched_for_beyond_a_bound() {
+    let mut app = app("water_class", Lang::En);
+    tell(&mut app, "step 25");
+    assert_eq!(tell(&mut app, "search > 0.68").messages, []);
+    let value = app.debugger.cell().and_then(|(run, c)| {
+        Some(
+            app.debugger
+                .session
+                .trace(run)
+                .ok()?
+                .get(c.node)?
+                .get(c.flat),
+        )
+    });
+    assert!(value.is_some_and(|x| x > 0.68), "{value:?}");
+}

@@ -13,6 +13,7 @@ use tui_transformer::app::config::GlyphSet;
 use tui_transformer::app::effect::Effect;
 use tui_transformer::app::input::Input;
 use tui_transformer::app::key::{Key, KeySeq};
+use tui_transformer::app::overlay::Overlay;
 use tui_transformer::app::ui::Settings;
 use tui_transformer::scenario;
 use tui_transformer::session::{self, Session};
@@ -192,6 +193,38 @@ fn keys_do_what_they_say() {
     assert!(matches!(copied[..], [Effect::Copy { .. }]), "{copied:?}");
     let quit = press(&mut app, "q");
     assert!(quit.contains(&Effect::Quit), "{quit:?}");
+}
+
+#[test]
+fn a_range_that_is_none_keeps_the_export_form() {
+    let mut app = app(Lang::En, GlyphSet::default());
+    press(&mut app, "e tab ctrl-u");
+    type_in(&mut app, "999");
+    assert_eq!(press(&mut app, "enter"), []);
+    let Some(Overlay::Export(form)) = app.ui.overlays.last() else {
+        panic!("no form");
+    };
+    assert_eq!((form.field, form.range.text()), (1, "999"));
+    assert!(form.wrong.is_some());
+}
+
+#[test]
+fn leaving_with_edits_asks_once() {
+    let mut app = app(Lang::En, GlyphSet::default());
+    app.debugger.live = true;
+    let told = app.tell(Action::parse("edit Q1[0,0] = 2").unwrap());
+    assert_eq!(told.messages, [], "an answer");
+    assert_eq!(press(&mut app, "q"), [], "a question");
+    assert_eq!(press(&mut app, "esc"), []);
+    assert_eq!(press(&mut app, "q enter"), [Effect::Quit]);
+    app.ui.overlays.clear();
+    app.tell(Action::parse("save").unwrap());
+    assert_eq!(press(&mut app, "q"), [Effect::Quit], "saved");
+    app.tell(Action::parse("undo").unwrap());
+    app.tell(Action::parse("ablate encoder.0.self_attn.head 0").unwrap());
+    let mut effects = Vec::new();
+    app.act(Action::parse("q!").unwrap(), &mut effects);
+    assert_eq!(effects, [Effect::Quit]);
 }
 
 /// A step that each view has something to say about.

@@ -40,7 +40,7 @@ impl Program for Shown {
                 Some(Action::Ablate(_)) => panic!("ablated"),
                 Some(Action::CopyCell) => effects.push(Effect::Copy {
                     text: "1.1193".to_owned(),
-                    what: Msg::new("tui.action.copy-cell"),
+                    done: Msg::new("tui.sent.cell"),
                 }),
                 _ => {}
             }

@@ -176,6 +176,8 @@ actions! {
         RowEnd "row-end";
         PageUp "page-up";
         PageDown "page-down";
+        HalfUp "half-up";
+        HalfDown "half-down";
         PageLeft "page-left";
         PageRight "page-right";
         Top "top";
@@ -269,7 +271,9 @@ actions! {
         Help "help";
         Redraw "redraw";
         Suspend "suspend";
+        Interrupt "interrupt";
         Quit "quit";
+        QuitNow "quit-now";
     }
 }
 
@@ -337,7 +341,7 @@ impl Action {
 /// Short names that people of vim, less and gdb type.
 pub const ALIASES: &[(&str, &str)] = &[
     ("q", "quit"),
-    ("q!", "quit"),
+    ("q!", "quit-now"),
     ("exit", "quit"),
     ("n", "next"),
     ("p", "prev"),

@@ -11,6 +11,7 @@ use super::debugger::{Debugger, Page};
 use super::effect::{Effect, Found, Report};
 use super::input::Input;
 use super::messages::{Level, Message};
+use super::overlay::Overlay;
 use super::ui::{Settings, Ui};
 use crate::export::document::{self, document};
 use crate::export::select::Selection;
@@ -114,6 +115,18 @@ impl App {
         {
             return self.settle();
         }
+        if action == Action::Interrupt {
+            self.debugger.stop_training();
+        }
+        // A script says what it means, a person is asked.
+        let unsaved = self.debugger.unsaved_edits();
+        if action == Action::Quit && self.debugger.live && unsaved > 0 {
+            self.ui.overlays.push(Overlay::Confirm {
+                question: Msg::new("tui.ask.unsaved").arg("count", unsaved),
+                effect: Box::new(Effect::Quit),
+            });
+            return;
+        }
         let recorded = self.ui.record.len();
         let said = self.ui.messages.said();
         let here = self.place_lines();
@@ -212,7 +225,7 @@ impl App {
     fn export(&mut self, args: &ExportArgs, effects: &mut Vec<Effect>) {
         match self.exported(args) {
             Ok(effect) => effects.push(effect),
-            Err(msg) => self.ui.say(Level::Error, msg),
+            Err(msg) => self.ui.refuse_export(1, msg),
         }
     }
 

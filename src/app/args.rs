@@ -1,7 +1,7 @@
 //! Arguments of actions: typed once, parsed from and printed to the command line.
 
 use super::config::{ColorMode, GlyphSet, ScaleMode};
-use super::hint::nearest;
+use super::hint::{nearest, not_one_of};
 use crate::text::{Lang, Msg, NumberFormat};
 
 /// The argument of an action.
@@ -89,15 +89,27 @@ pub struct Place {
 impl Arg for Place {
     const USAGE: &'static str = "NAME | NAME[I,J]";
     fn parse(text: &str) -> Result<Self, Msg> {
-        let Some((name, tail)) = text.split_once('[') else {
-            return if text.is_empty() {
-                Err(bad(text, Self::USAGE))
-            } else {
-                Ok(Self {
-                    name: text.to_owned(),
-                    index: Vec::new(),
-                })
-            };
+        // As in expressions, a name that is no plain word may stand in quotes.
+        let quoted = text.strip_prefix('"').and_then(|t| t.split_once('"'));
+        let (name, tail) = match quoted {
+            Some((name, tail)) if tail.is_empty() => (name, None),
+            Some((name, tail)) => {
+                let tail = tail.trim_start().strip_prefix('[');
+                (name, Some(tail.ok_or_else(|| bad(text, Self::USAGE))?))
+            }
+            None => match text.split_once('[') {
+                Some((name, tail)) => (name.trim(), Some(tail)),
+                None => (text, None),
+            },
+        };
+        if name.is_empty() {
+            return Err(bad(text, Self::USAGE));
+        }
+        let Some(tail) = tail else {
+            return Ok(Self {
+                name: name.to_owned(),
+                index: Vec::new(),
+            });
         };
         // `Q1[2][0]` and `Q1[2,0]` are the same cell.
         let inner = tail
@@ -106,19 +118,24 @@ impl Arg for Place {
             .replace("][", ",");
         let index: Result<Vec<usize>, _> = inner.split(',').map(|i| i.trim().parse()).collect();
         match index {
-            Ok(index) if !name.trim().is_empty() => Ok(Self {
-                name: name.trim().to_owned(),
+            Ok(index) => Ok(Self {
+                name: name.to_owned(),
                 index,
             }),
-            _ => Err(bad(text, Self::USAGE)),
+            Err(_) => Err(bad(text, Self::USAGE)),
         }
     }
     fn print(&self) -> String {
+        let name = if self.name.contains('[') {
+            format!("\"{}\"", self.name)
+        } else {
+            self.name.clone()
+        };
         if self.index.is_empty() {
-            return self.name.clone();
+            return name;
         }
         let index: Vec<_> = self.index.iter().map(ToString::to_string).collect();
-        format!("{}[{}]", self.name, index.join(","))
+        format!("{name}[{}]", index.join(","))
     }
 }
 
@@ -318,6 +335,12 @@ impl Arg for ExportArgs {
             } else if args.range.is_none() && range {
                 args.range = Some(word.to_owned());
             } else {
+                // A lone word without a dot is a slip in a format, not a file.
+                if rest == word && !word.contains(['.', '/', '\\']) {
+                    return Err(Msg::new("tui.error.format")
+                        .arg("name", crate::text::escape(word))
+                        .arg("all", FORMATS.join(", ")));
+                }
                 // A path may hold spaces: it is the rest of the line.
                 args.path = Some(rest.to_owned());
                 return Ok(args);
@@ -356,6 +379,8 @@ pub enum Setting {
     Log(bool),
     /// Round as you go.
     Rounding(bool),
+    /// Say what this setting is now, and what it may be.
+    Show(&'static str),
 }
 
 /// Names of the settings.
@@ -367,35 +392,49 @@ fn on_off(text: &str) -> Result<bool, Msg> {
     match text {
         "on" | "yes" | "true" => Ok(true),
         "off" | "no" | "false" => Ok(false),
-        _ => Err(bad(text, "on | off")),
+        _ => Err(not_one_of(text, &["on", "off"])),
     }
+}
+
+/// The name of a setting by one of its spellings.
+fn setting_name(name: &str) -> Result<&'static str, Msg> {
+    let name = match name {
+        "language" => "lang",
+        "precision" => "digits",
+        "colour" => "color",
+        name => name,
+    };
+    let known = SETTINGS.into_iter().find(|s| *s == name);
+    known.ok_or_else(|| {
+        match nearest(name, SETTINGS) {
+            Some(near) => Msg::new("tui.error.setting_near").arg("near", near),
+            None => Msg::new("tui.error.setting").arg("all", SETTINGS.join(", ")),
+        }
+        .arg("name", name)
+    })
 }
 
 impl Arg for Setting {
     const USAGE: &'static str =
-        "lang | theme | glyphs | digits | scale | color | mouse | log | rounding  VALUE";
+        "lang | theme | glyphs | digits | scale | color | mouse | log | rounding  [VALUE]";
     fn parse(text: &str) -> Result<Self, Msg> {
         let (name, value) = text
             .split_once(|c: char| c.is_whitespace() || c == '=')
             .map_or((text, ""), |(n, v)| (n, v.trim()));
+        let name = setting_name(name)?;
+        if value.is_empty() {
+            return Ok(Self::Show(name));
+        }
         Ok(match name {
-            "lang" | "language" => Self::Lang(super::config::parse_lang(value)?),
-            "theme" if !value.is_empty() => Self::Theme(value.to_owned()),
-            "theme" => return Err(bad(value, "NAME")),
+            "lang" => Self::Lang(super::config::parse_lang(value)?),
+            "theme" => Self::Theme(super::config::parse_theme(value)?),
             "glyphs" => Self::Glyphs(value.parse()?),
-            "digits" | "precision" => Self::Digits(NumberFormat::parse(value)?),
+            "digits" => Self::Digits(NumberFormat::parse(value)?),
             "scale" => Self::Scale(value.parse()?),
-            "color" | "colour" => Self::Color(value.parse()?),
+            "color" => Self::Color(value.parse()?),
             "mouse" => Self::Mouse(on_off(value)?),
             "log" => Self::Log(on_off(value)?),
-            "rounding" => Self::Rounding(on_off(value)?),
-            _ => {
-                return Err(match nearest(name, SETTINGS) {
-                    Some(near) => Msg::new("tui.error.setting_near").arg("near", near),
-                    None => Msg::new("tui.error.setting").arg("all", SETTINGS.join(", ")),
-                }
-                .arg("name", name));
-            }
+            _ => Self::Rounding(on_off(value)?),
         })
     }
     fn print(&self) -> String {
@@ -410,6 +449,7 @@ impl Arg for Setting {
             Self::Mouse(b) => format!("mouse {}", on(b)),
             Self::Log(b) => format!("log {}", on(b)),
             Self::Rounding(b) => format!("rounding {}", on(b)),
+            Self::Show(name) => (*name).to_owned(),
         }
     }
     fn words() -> Vec<String> {
@@ -439,7 +479,16 @@ mod tests {
         let p = Place::parse("Q1[2][0]").unwrap();
         assert_eq!((p.name.as_str(), p.index.as_slice()), ("Q1", &[2, 0][..]));
         assert!(Place::parse("masked softmax").unwrap().index.is_empty());
-        for wrong in ["", "[1]", "Q1[", "Q1[a]", "Q1[1,]", "Q1[-1]"] {
+        let p = Place::parse("\"∂L/∂score1\"[0,1]").unwrap();
+        assert_eq!(
+            (p.name.as_str(), p.index.as_slice()),
+            ("∂L/∂score1", &[0, 1][..])
+        );
+        assert_eq!(Place::parse("\"Q1\"").unwrap().print(), "Q1");
+        assert_eq!(Place::parse("\"a[b\"[1]").unwrap().print(), "\"a[b\"[1]");
+        for wrong in [
+            "", "[1]", "Q1[", "Q1[a]", "Q1[1,]", "Q1[-1]", "\"\"", "\"Q1\"x",
+        ] {
             assert!(Place::parse(wrong).is_err(), "{wrong}");
         }
     }
@@ -451,6 +500,17 @@ mod tests {
         assert_eq!(e.range, None);
         assert_eq!(e.path.as_deref(), Some("my notes/a b.json"));
         assert_eq!(ExportArgs::parse("").unwrap(), ExportArgs::default());
+        for wrong in ["pdf", "md 1 pdf"] {
+            let error = ExportArgs::parse(wrong).unwrap_err().to_string();
+            assert!(
+                error.contains("unknown format pdf; there are text, md"),
+                "{error}"
+            );
+        }
+        assert_eq!(
+            ExportArgs::parse("./pdf").unwrap().path.as_deref(),
+            Some("./pdf")
+        );
     }
 
     #[test]
@@ -460,7 +520,8 @@ mod tests {
         }
         let error = Setting::parse("thme dark").unwrap_err().to_string();
         assert!(error.contains("theme"), "{error}");
-        for wrong in ["", "digits 18", "lang fr", "mouse maybe", "theme"] {
+        assert_eq!(Setting::parse("theme"), Ok(Setting::Show("theme")));
+        for wrong in ["", "digits 18", "lang fr", "mouse maybe", "theme drak"] {
             assert!(Setting::parse(wrong).is_err(), "{wrong}");
         }
     }

@@ -113,7 +113,13 @@ pub fn complete(line: &str, names: &dyn Names) -> Vec<Completion> {
         return in_expression(spec, argument, names);
     }
     let mut words = (spec.words)();
-    words.retain(|w| w.starts_with(argument));
+    // Between words one blank is as good as several.
+    let mut typed = argument.split_whitespace().collect::<Vec<_>>().join(" ");
+    if argument.ends_with(char::is_whitespace) && !typed.is_empty() {
+        typed.push(' ');
+    }
+    words.retain(|w| w.starts_with(&typed));
+    let begun = if words.is_empty() { argument } else { &typed };
     if PLACES.contains(&spec.name) {
         words.extend(names.places(argument, LIMIT));
     }
@@ -121,7 +127,7 @@ pub fn complete(line: &str, names: &dyn Names) -> Vec<Completion> {
     let stop = |w: &str| {
         w.match_indices(' ')
             .map(|(at, _)| at)
-            .find(|at| *at >= argument.len())
+            .find(|at| *at >= begun.len())
             .map_or(w.len(), |at| at + 1)
     };
     let mut seen: Vec<Completion> = Vec::new();
@@ -235,6 +241,7 @@ mod tests {
         assert_eq!(labels("set l"), ["lang ", "log "]);
         assert_eq!(labels("set lang "), ["lang en", "lang zh"]);
         assert_eq!(labels("set lang z"), ["lang zh"]);
+        assert_eq!(labels("set  lang  "), ["lang en", "lang zh"]);
         // Of an expression the last word.
         let lines = |line: &str| -> Vec<String> {
             complete(line, &Two).into_iter().map(|c| c.line).collect()

@@ -3,16 +3,20 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use serde::Deserialize;
 
-use super::hint::nearest;
-use crate::text::{Lang, Msg, NumberFormat, tr};
+use super::hint::{nearest, not_one_of};
+use super::keymap::Keymap;
+use crate::text::{Lang, Msg, NumberFormat, escape, tr};
 
 /// Names of the themes that come with the program.
 pub const THEMES: [&str; 4] = ["dark", "light", "high-contrast", "monochrome"];
+
+/// Names of the languages.
+pub const LANGS: [&str; 2] = ["en", "zh"];
 
 macro_rules! named {
     ($(#[$meta:meta])* $type:ident { $($(#[$vmeta:meta])* $variant:ident $name:literal,)* }) => {
@@ -46,11 +50,10 @@ macro_rules! named {
         impl FromStr for $type {
             type Err = Msg;
             fn from_str(text: &str) -> Result<Self, Msg> {
-                Self::ALL.into_iter().find(|v| v.name() == text).ok_or_else(|| {
-                    Msg::new("tui.error.value")
-                        .arg("value", text)
-                        .arg("usage", Self::ALL.map(Self::name).join(" | "))
-                })
+                Self::ALL
+                    .into_iter()
+                    .find(|v| v.name() == text)
+                    .ok_or_else(|| not_one_of(text, &Self::ALL.map(Self::name)))
             }
         }
     };
@@ -113,9 +116,19 @@ pub fn parse_lang(text: &str) -> Result<Lang, Msg> {
     match text.split(['-', '_', '.']).next() {
         Some("zh") => Ok(Lang::Zh),
         Some("en") => Ok(Lang::En),
-        _ => Err(Msg::new("tui.error.value")
-            .arg("value", text)
-            .arg("usage", "en | zh")),
+        _ => Err(not_one_of(text, &LANGS)),
+    }
+}
+
+/// Reads the name of a theme.
+///
+/// # Errors
+/// There is none of that name.
+pub fn parse_theme(text: &str) -> Result<String, Msg> {
+    if THEMES.contains(&text) {
+        Ok(text.to_owned())
+    } else {
+        Err(not_one_of(text, &THEMES))
     }
 }
 
@@ -147,12 +160,40 @@ const FIELDS: [&str; 8] = [
 /// The template's frame; descriptions come from the catalogue.
 const TEMPLATE: &str = include_str!("../../assets/config.template.ron");
 
+/// What is wrong with a part of a configuration.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Warning {
+    /// The entry, where it is a known one.
+    pub entry: Option<&'static str>,
+    /// What is wrong.
+    pub why: Msg,
+}
+
+impl Warning {
+    fn of(entry: &'static str, why: Msg) -> Self {
+        Self {
+            entry: Some(entry),
+            why,
+        }
+    }
+
+    /// The whole of it, for the reader of a file of this name.
+    pub fn msg(&self, file: &str, lang: Lang) -> Msg {
+        match self.entry {
+            Some(entry) => Msg::new("tui.config.wrong_entry").arg("entry", entry),
+            None => Msg::new("tui.config.wrong"),
+        }
+        .arg("file", escape(file))
+        .arg("why", self.why.render(lang))
+    }
+}
+
 impl Config {
     /// Reads a configuration. What cannot be used is left out and told of in the warnings.
     ///
     /// # Errors
     /// The file is no RON map at all (message with line and column).
-    pub fn parse(source: &str) -> Result<(Self, Vec<Msg>), Msg> {
+    pub fn parse(source: &str) -> Result<(Self, Vec<Warning>), Msg> {
         let map: BTreeMap<String, ron::Value> = ron::from_str(source).map_err(|e| {
             Msg::new("tui.config.syntax")
                 .arg("line", e.span.start.line)
@@ -162,39 +203,47 @@ impl Config {
         let mut config = Self::default();
         let mut warnings = Vec::new();
         for (name, value) in map {
-            let result = match name.as_str() {
-                "language" => word(value, parse_lang).map(|v| config.language = Some(v)),
-                "theme" => word(value, |t| Ok(t.to_owned())).map(|v| config.theme = Some(v)),
-                "glyphs" => word(value, str::parse).map(|v| config.glyphs = Some(v)),
-                "digits" => word(value, NumberFormat::parse).map(|v| config.digits = Some(v)),
-                "scale" => word(value, str::parse).map(|v| config.scale = Some(v)),
-                "color" => word(value, str::parse).map(|v| config.color = Some(v)),
-                "mouse" => bool::deserialize(value)
-                    .map(|v| config.mouse = Some(v))
-                    .map_err(|_| "true | false".to_owned()),
-                "keys" => BTreeMap::deserialize(value)
-                    .map(|v| config.keys = v)
-                    .map_err(|_| r#"{"global": {"ctrl-n": "next"}}"#.to_owned()),
-                _ => {
-                    warnings.push(
-                        match nearest(&name, FIELDS) {
-                            Some(near) => Msg::new("tui.config.unknown_near").arg("near", near),
-                            None => Msg::new("tui.config.unknown").arg("all", FIELDS.join(", ")),
-                        }
-                        .arg("name", &name),
-                    );
-                    continue;
+            match FIELDS.into_iter().find(|f| *f == name) {
+                Some(field) => {
+                    if let Err(why) = config.take(field, value) {
+                        warnings.push(Warning::of(field, why));
+                    }
                 }
-            };
-            if let Err(usage) = result {
-                warnings.push(
-                    Msg::new("tui.config.value")
-                        .arg("name", &name)
-                        .arg("usage", usage),
-                );
+                None => warnings.push(Warning {
+                    entry: None,
+                    why: unknown(&name),
+                }),
             }
         }
         Ok((config, warnings))
+    }
+
+    /// Takes over the value of one entry.
+    fn take(&mut self, field: &str, value: ron::Value) -> Result<(), Msg> {
+        match field {
+            "language" => self.language = Some(parse_lang(&word(value)?)?),
+            "theme" => self.theme = Some(parse_theme(&word(value)?)?),
+            "glyphs" => self.glyphs = Some(word(value)?.parse()?),
+            "digits" => self.digits = Some(NumberFormat::parse(&word(value)?)?),
+            "scale" => self.scale = Some(word(value)?.parse()?),
+            "color" => self.color = Some(word(value)?.parse()?),
+            "mouse" => {
+                let on = bool::deserialize(value);
+                self.mouse = Some(on.map_err(|_| must_be("true | false"))?);
+            }
+            _ => {
+                let keys = BTreeMap::deserialize(value);
+                self.keys = keys.map_err(|_| must_be(r#"{"global": {"ctrl-n": "next"}}"#))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The keys of the program with these on top, and what is wrong with them.
+    pub fn keymap(&self) -> (Keymap, Vec<Warning>) {
+        let (keymap, wrong) = Keymap::with_user(&self.keys);
+        let warnings = wrong.into_iter().map(|why| Warning::of("keys", why));
+        (keymap, warnings.collect())
     }
 
     /// Where the file lies on this platform; `None` where there is no home.
@@ -204,9 +253,13 @@ impl Config {
         Some(base.config_dir().join("tui-transformer").join("config.ron"))
     }
 
-    /// A commented file with every entry, to start from.
-    pub fn template(lang: Lang) -> String {
+    /// A commented file with every entry, to start from; it says that it belongs to `path`.
+    pub fn template(path: Option<&Path>, lang: Lang) -> String {
         let mut out = format!("// {}\n", tr(lang, "tui.config.about"));
+        if let Some(path) = path {
+            let place = Msg::new("tui.config.place").arg("path", escape(&path.to_string_lossy()));
+            out.extend(["// ", &place.render(lang), "\n"]);
+        }
         for line in TEMPLATE.lines() {
             if let Some(field) = line
                 .trim_start()
@@ -226,18 +279,24 @@ impl Config {
 }
 
 /// A string or a number, read as a word.
-fn word<T>(value: ron::Value, parse: impl Fn(&str) -> Result<T, Msg>) -> Result<T, String> {
-    let text = match value {
-        ron::Value::String(s) => s,
-        ron::Value::Number(n) => n.into_f64().to_string(),
-        _ => return Err("\"…\"".to_owned()),
-    };
-    parse(&text).map_err(|m| {
-        m.args
-            .into_iter()
-            .find(|a| a.0 == "usage")
-            .map_or_else(String::new, |a| a.1)
-    })
+fn word(value: ron::Value) -> Result<String, Msg> {
+    match value {
+        ron::Value::String(s) => Ok(s),
+        ron::Value::Number(n) => Ok(n.into_f64().to_string()),
+        _ => Err(must_be("\"…\"")),
+    }
+}
+
+fn must_be(usage: &str) -> Msg {
+    Msg::new("tui.config.value").arg("usage", usage)
+}
+
+fn unknown(name: &str) -> Msg {
+    match nearest(name, FIELDS) {
+        Some(near) => Msg::new("tui.config.unknown_near").arg("near", near),
+        None => Msg::new("tui.config.unknown").arg("all", FIELDS.join(", ")),
+    }
+    .arg("name", name)
 }
 
 #[cfg(test)]
@@ -254,11 +313,54 @@ mod tests {
         assert_eq!(config.language, Some(Lang::Zh));
         assert_eq!(config.digits, Some(NumberFormat::Decimals(6)));
         assert_eq!(config.keys["global"]["ctrl-n"], "next");
-        let texts: Vec<_> = warnings.iter().map(ToString::to_string).collect();
+        let texts = texts(&warnings);
         assert_eq!(texts.len(), 4, "{texts:?}");
         assert!(texts.iter().any(|t| t.contains("theme")), "{texts:?}");
         assert!(texts.iter().any(|t| t.contains("cjk-safe")), "{texts:?}");
         assert!(texts.iter().any(|t| t.contains("quux")), "{texts:?}");
+    }
+
+    fn texts(warnings: &[Warning]) -> Vec<String> {
+        let text = |w: &Warning| w.msg("config.ron", Lang::En).to_string();
+        warnings.iter().map(text).collect()
+    }
+
+    #[test]
+    fn a_warning_names_the_file_the_entry_and_what_would_do() {
+        let of = |source: &str| {
+            let (config, mut warnings) = Config::parse(source).unwrap();
+            warnings.extend(config.keymap().1);
+            let texts = texts(&warnings);
+            assert_eq!(texts.len(), 1, "{source}: {texts:?}");
+            texts[0].clone()
+        };
+        for (source, parts) in [
+            (r#"{"digits": 40}"#, ["`digits`", "0 to 17"]),
+            (r#"{"theme": "drak"}"#, ["`theme`", "did you mean `dark`?"]),
+            (
+                r#"{"glyphs": "asci"}"#,
+                ["`glyphs`", "did you mean `ascii`?"],
+            ),
+            (r#"{"mouse": 3}"#, ["`mouse`", "true | false"]),
+            (
+                r#"{"keys": {"global": {"entr": "next"}}}"#,
+                ["`keys`", "`enter`"],
+            ),
+            (
+                r#"{"keys": {"gobal": {"x": "next"}}}"#,
+                ["`keys`", "`global`"],
+            ),
+            (
+                r#"{"keys": {"global": {"x": "nxet"}}}"#,
+                ["`keys`", "`next`"],
+            ),
+        ] {
+            let text = of(source);
+            assert!(text.starts_with("config.ron: "), "{text}");
+            for part in parts {
+                assert!(text.contains(part), "{text}");
+            }
+        }
     }
 
     #[test]
@@ -271,7 +373,8 @@ mod tests {
     #[test]
     fn the_template_is_a_good_file_with_every_field() {
         for lang in [Lang::En, Lang::Zh] {
-            let template = Config::template(lang);
+            let template = Config::template(Some(Path::new("/a/config.ron")), lang);
+            assert!(template.contains("/a/config.ron"));
             let (config, warnings) = Config::parse(&template).unwrap();
             assert_eq!(warnings, [], "{template}");
             assert_eq!(config, Config::default(), "the template changes nothing");

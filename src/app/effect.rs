@@ -18,12 +18,12 @@ pub enum Effect {
     Redraw,
     /// Capture the mouse, or leave it to the terminal.
     Mouse(bool),
-    /// Send text to the clipboard; `what` names it in the message.
+    /// Send text to the clipboard.
     Copy {
         /// The text.
         text: String,
-        /// What it is.
-        what: Msg,
+        /// What is said then.
+        done: Msg,
     },
     /// Write a file, whole or not at all.
     Write {

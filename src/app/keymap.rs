@@ -146,12 +146,16 @@ impl Keymap {
     pub fn with_user(table: &Table) -> (Self, Vec<Msg>) {
         let mut map = Self::builtin();
         let mut warnings = Vec::new();
-        for (context, entries) in table {
-            for (keys, line) in entries {
-                if let Err(warning) = map.bind(context, keys, line) {
-                    warnings.push(warning);
-                }
+        for (name, entries) in table {
+            // An unknown context is told once, not of each of its keys.
+            if let Err(warning) = context(name) {
+                warnings.push(warning);
+                continue;
             }
+            let bound = entries
+                .iter()
+                .map(|(keys, line)| map.bind(name, keys, line));
+            warnings.extend(bound.filter_map(Result::err));
         }
         warnings.extend(map.conflicts());
         (map, warnings)
@@ -162,17 +166,7 @@ impl Keymap {
     /// # Errors
     /// An unknown context, key or action.
     pub fn bind(&mut self, context: &str, keys: &str, line: &str) -> Result<(), Msg> {
-        let context = Context::ALL
-            .into_iter()
-            .find(|c| c.name() == context)
-            .ok_or_else(|| {
-                let names = Context::ALL.map(Context::name);
-                match nearest(context, names) {
-                    Some(near) => Msg::new("tui.keymap.context_near").arg("near", near),
-                    None => Msg::new("tui.keymap.context").arg("all", names.join(", ")),
-                }
-                .arg("name", context)
-            })?;
+        let context = self::context(context)?;
         let keys: KeySeq = keys.parse()?;
         let action = match line {
             "none" => None,
@@ -315,6 +309,19 @@ impl Keymap {
         }
         found
     }
+}
+
+/// The context of this name.
+fn context(name: &str) -> Result<Context, Msg> {
+    let named = Context::ALL.into_iter().find(|c| c.name() == name);
+    named.ok_or_else(|| {
+        let names = Context::ALL.map(Context::name);
+        match nearest(name, names) {
+            Some(near) => Msg::new("tui.keymap.context_near").arg("near", near),
+            None => Msg::new("tui.keymap.context").arg("all", names.join(", ")),
+        }
+        .arg("name", name)
+    })
 }
 
 #[cfg(test)]

@@ -151,6 +151,8 @@ pub struct ExportForm {
     pub path: Editor,
     /// Which field has the focus: 0 format, 1 range, 2 path.
     pub field: usize,
+    /// What is wrong with that field, once it was tried.
+    pub wrong: Option<Msg>,
     /// Path without extension, as proposed; an edited path is not touched any more.
     stem: String,
 }
@@ -177,6 +179,7 @@ impl ExportForm {
             range: Editor::new(args.range.as_deref().unwrap_or(step)),
             path: Editor::default(),
             field: 0,
+            wrong: None,
             stem: stem.to_owned(),
         };
         let path = args.path.clone().unwrap_or_else(|| form.proposed());
@@ -197,6 +200,12 @@ impl ExportForm {
             let path = self.proposed();
             self.path.set(&path);
         }
+    }
+
+    /// The field `field` cannot be used as it is: it is gone back to.
+    pub fn refuse(&mut self, field: usize, why: Msg) {
+        self.field = field;
+        self.wrong = Some(why);
     }
 
     /// What the form says.
@@ -287,18 +296,40 @@ pub enum Taken {
     Pass,
 }
 
-fn scrolled(scroll: &mut usize, action: &Action) -> Taken {
-    *scroll = match action {
-        Action::Up => scroll.saturating_sub(1),
-        Action::Down => scroll.saturating_add(1),
-        Action::PageUp => scroll.saturating_sub(10),
-        Action::PageDown => scroll.saturating_add(10),
+/// How far the text that lies over the screen can be scrolled, as the last frame showed it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scrolling {
+    /// The last line that it can begin with.
+    pub end: usize,
+    /// Lines that are seen.
+    pub page: usize,
+}
+
+impl Default for Scrolling {
+    fn default() -> Self {
+        Self {
+            end: usize::MAX,
+            page: 10,
+        }
+    }
+}
+
+fn scrolled(scroll: &mut usize, action: &Action, seen: Scrolling) -> Taken {
+    let at = (*scroll).min(seen.end);
+    let page = seen.page.max(1);
+    let to = match action {
+        Action::Up => at.saturating_sub(1),
+        Action::Down => at.saturating_add(1),
+        Action::PageUp => at.saturating_sub(page),
+        Action::PageDown => at.saturating_add(page),
+        Action::HalfUp => at.saturating_sub(page.div_ceil(2)),
+        Action::HalfDown => at.saturating_add(page.div_ceil(2)),
         Action::Top => 0,
-        // Drawing clamps to the last page and reports back.
         Action::Bottom => usize::MAX,
         Action::Accept => return Taken::Close,
-        _ => return Taken::Stay,
+        _ => at,
     };
+    *scroll = to.min(seen.end);
     Taken::Stay
 }
 
@@ -310,6 +341,8 @@ fn chosen(selected: &mut usize, n: usize, action: &Action) {
         Action::Down => *selected + 1,
         Action::PageUp => selected.saturating_sub(10),
         Action::PageDown => selected.saturating_add(10).min(last),
+        Action::HalfUp => selected.saturating_sub(5),
+        Action::HalfDown => selected.saturating_add(5).min(last),
         Action::Top => 0,
         Action::Bottom => last,
         _ => *selected,
@@ -355,6 +388,7 @@ impl Overlay {
         match self {
             Overlay::Prompt(p) => p.refresh(names),
             Overlay::Palette(p) => p.selected = 0,
+            Overlay::Export(form) => form.wrong = None,
             _ => {}
         }
     }
@@ -363,19 +397,23 @@ impl Overlay {
     pub fn act(
         &mut self,
         action: &Action,
-        lang: Lang,
+        (lang, seen): (Lang, Scrolling),
         history: &mut History,
         names: &dyn Names,
     ) -> Taken {
         match action {
             Action::Cancel => return Taken::Close,
-            Action::Redraw | Action::Suspend | Action::Quit => return Taken::Pass,
+            Action::Redraw
+            | Action::Suspend
+            | Action::Interrupt
+            | Action::Quit
+            | Action::QuitNow => return Taken::Pass,
             _ => {}
         }
         match self {
             Overlay::Help { scroll }
             | Overlay::Messages { scroll }
-            | Overlay::Text { scroll, .. } => scrolled(scroll, action),
+            | Overlay::Text { scroll, .. } => scrolled(scroll, action, seen),
             Overlay::Prompt(p) => match action {
                 Action::Up => {
                     p.page(true, history, names);
@@ -413,12 +451,21 @@ impl Overlay {
                 Taken::Stay
             }
             Overlay::Export(form) => {
+                form.wrong = None;
                 match action {
                     Action::FocusNext | Action::Down => form.field = (form.field + 1) % 3,
                     Action::FocusPrev | Action::Up => form.field = (form.field + 2) % 3,
                     Action::Right | Action::PageDown if form.field == 0 => form.choose(true),
                     Action::Left | Action::PageUp if form.field == 0 => form.choose(false),
-                    Action::Accept => return Taken::Run(Action::Export(form.args())),
+                    Action::Accept => {
+                        let args = form.args();
+                        if args.path.is_none() {
+                            form.refuse(2, Msg::new("tui.export.no_path"));
+                            return Taken::Stay;
+                        }
+                        // It goes once the file is written.
+                        return Taken::Also(Action::Export(args));
+                    }
                     _ => {}
                 }
                 Taken::Stay

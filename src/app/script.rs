@@ -24,7 +24,9 @@ fn is_kept(action: &Action) -> bool {
         | Action::Messages
         | Action::Redraw
         | Action::Suspend
+        | Action::Interrupt
         | Action::Quit
+        | Action::QuitNow
         // These only go somewhere.
         | Action::Continue
         | Action::ReverseContinue

@@ -11,7 +11,7 @@ use super::input::Input;
 use super::key::Key;
 use super::keymap::{Context, Keymap, Lookup};
 use super::messages::{Level, Messages};
-use super::overlay::{ExportForm, Overlay, Palette, Prompt, PromptKind, Taken};
+use super::overlay::{ExportForm, Overlay, Palette, Prompt, PromptKind, Scrolling, Taken};
 use super::play::Play;
 use crate::text::{Lang, Msg, NumberFormat};
 
@@ -112,6 +112,35 @@ impl Settings {
         self.color = config.color.unwrap_or(self.color);
         self.mouse = config.mouse.unwrap_or(self.mouse);
     }
+
+    /// The setting of this name as it is.
+    fn value(&self, name: &str) -> Setting {
+        match name {
+            "lang" => Setting::Lang(self.lang),
+            "theme" => Setting::Theme(self.theme.clone()),
+            "glyphs" => Setting::Glyphs(self.glyphs),
+            "digits" => Setting::Digits(self.digits),
+            "scale" => Setting::Scale(self.scale),
+            "color" => Setting::Color(self.color),
+            "mouse" => Setting::Mouse(self.mouse),
+            "log" => Setting::Log(self.log_scale),
+            _ => Setting::Rounding(self.rounding),
+        }
+    }
+}
+
+/// What a setting may be.
+fn choices(name: &str) -> String {
+    if name == "digits" {
+        return format!("0–{} | sciN | full | hex", crate::text::number::MAX_DIGITS);
+    }
+    let words = Setting::words();
+    let values = words.iter().filter_map(|w| w.split_once(' '));
+    let values = values.filter(|(setting, _)| *setting == name);
+    values
+        .map(|(_, value)| value)
+        .collect::<Vec<_>>()
+        .join(" | ")
 }
 
 /// State that knows nothing of traces.
@@ -127,10 +156,14 @@ pub struct Ui {
     pub view: View,
     /// What lies over the screen, topmost last.
     pub overlays: Vec<Overlay>,
+    /// How far the topmost of them can be scrolled; the last frame says so.
+    pub scrolling: Scrolling,
     /// What happened.
     pub messages: Messages,
     /// Auto-play.
     pub play: Play,
+    /// The last action was an interruption: another one leaves.
+    interrupted: bool,
     /// Keys of an unfinished sequence.
     pub pending: Vec<Key>,
     /// Lines typed after `:`.
@@ -188,6 +221,26 @@ impl Ui {
     pub fn rename_last(&mut self, action: &Action) {
         if let Some(last) = self.record.last_mut() {
             *last = action.line();
+        }
+    }
+
+    /// Takes the last recorded command for which `is` holds out of the record: it has no effect any more.
+    pub fn forget(&mut self, is: impl Fn(&Action) -> bool) {
+        let is = |line: &String| Action::parse(line).is_ok_and(|a| is(&a));
+        if let Some(at) = self.record.iter().rposition(is) {
+            self.record.remove(at);
+        }
+    }
+
+    /// Tells what in the configuration could not be used, and how many there were.
+    pub fn warn(&mut self, warnings: Vec<Msg>) {
+        let count = warnings.len();
+        for warning in warnings {
+            self.say(Level::Warning, warning);
+        }
+        if count > 1 {
+            let several = Msg::new("tui.config.several").arg("count", count);
+            self.say(Level::Warning, several);
         }
     }
 
@@ -258,7 +311,8 @@ impl Ui {
                 Overlay::Prompt(p) if p.kind != PromptKind::Command => &mut self.searches,
                 _ => &mut self.commands,
             };
-            match top.act(&action, self.settings.lang, history, names) {
+            let seen = (self.settings.lang, self.scrolling);
+            match top.act(&action, seen, history, names) {
                 Taken::Stay => return None,
                 Taken::Close => {
                     self.overlays.pop();
@@ -305,6 +359,7 @@ impl Ui {
         effects: &mut Vec<Effect>,
     ) -> Option<Action> {
         self.answers.clear();
+        let interrupted = std::mem::take(&mut self.interrupted);
         if !matches!(
             action,
             Action::Command | Action::Palette | Action::Help | Action::Cancel | Action::Accept
@@ -312,7 +367,16 @@ impl Ui {
             self.record.push(action.line());
         }
         match action {
-            Action::Quit => effects.push(Effect::Quit),
+            Action::Quit | Action::QuitNow => effects.push(Effect::Quit),
+            Action::Interrupt if interrupted => effects.push(Effect::Quit),
+            Action::Interrupt => {
+                self.interrupted = true;
+                self.play.on = false;
+                let keys = self.keymap.keys_for(Context::Global, &Action::Quit);
+                let keys: Vec<_> = keys.map(|k| k.label(false)).collect();
+                let text = Msg::new("tui.said.interrupt").arg("keys", keys.join(" / "));
+                self.say(Level::Info, text);
+            }
             Action::Suspend => effects.push(Effect::Suspend),
             Action::Redraw => effects.push(Effect::Redraw),
             Action::Help => self.overlays.push(Overlay::Help { scroll: 0 }),
@@ -397,14 +461,6 @@ impl Ui {
         let said = setting.print();
         match setting {
             Setting::Lang(lang) => s.lang = lang,
-            Setting::Theme(theme) if !THEMES.contains(&theme.as_str()) => {
-                let text = match super::hint::nearest(&theme, THEMES) {
-                    Some(near) => Msg::new("tui.error.theme_near").arg("near", near),
-                    None => Msg::new("tui.error.theme").arg("all", THEMES.join(", ")),
-                };
-                self.say(Level::Error, text.arg("name", theme));
-                return;
-            }
             Setting::Theme(theme) => s.theme = theme,
             Setting::Glyphs(glyphs) => s.glyphs = glyphs,
             Setting::Digits(digits) => s.digits = digits,
@@ -416,15 +472,34 @@ impl Ui {
             }
             Setting::Log(on) => s.log_scale = on,
             Setting::Rounding(on) => s.rounding = on,
+            Setting::Show(name) => {
+                let now = self.settings.value(name);
+                let text = Msg::new("tui.said.setting").arg("setting", now.print());
+                self.say(Level::Info, text.arg("all", choices(name)));
+                return;
+            }
         }
         self.say(Level::Done, Msg::new("tui.said.set").arg("setting", said));
+    }
+
+    /// Says what went wrong; the form of `export`, where it asked for it, goes back to the field that is at fault.
+    pub(super) fn refuse_export(&mut self, field: usize, why: Msg) {
+        if let Some(Overlay::Export(form)) = self.overlays.last_mut() {
+            form.refuse(field, why.clone());
+        }
+        self.say(Level::Error, why);
     }
 
     /// Takes in what became of an effect.
     pub fn report(&mut self, report: Report) {
         match report {
-            Report::Done(text) => self.say(Level::Done, text),
-            Report::Failed(text) => self.say(Level::Error, text),
+            Report::Done(text) => {
+                if matches!(self.overlays.last(), Some(Overlay::Export(_))) {
+                    self.overlays.pop();
+                }
+                self.say(Level::Done, text);
+            }
+            Report::Failed(text) => self.refuse_export(2, text),
             Report::Exists(path, effect) => self.overlays.push(Overlay::Confirm {
                 question: Msg::new("tui.ask.overwrite").arg("path", path.display()),
                 effect: Box::new(effect),

@@ -117,6 +117,24 @@ fn escape_takes_away_one_overlay() {
 }
 
 #[test]
+fn an_interruption_stops_and_a_second_one_in_a_row_leaves() {
+    let run = new().press("f5 ctrl-c");
+    assert!(!run.ui.play.on);
+    assert_eq!(run.effects, []);
+    let said = run
+        .ui
+        .messages
+        .current()
+        .expect("a message")
+        .text
+        .to_string();
+    assert!(said.starts_with("F10 / q quits"), "{said}");
+    assert_eq!(new().press("ctrl-c i ctrl-c").effects, []);
+    assert_eq!(new().press("? ctrl-c ctrl-c").effects, []);
+    assert_eq!(new().press("ctrl-c ctrl-c").effects, [Effect::Quit]);
+}
+
+#[test]
 fn suspend_works_under_an_overlay() {
     assert_eq!(new().press("/ ctrl-z").effects, [Effect::Suspend]);
     assert_eq!(new().press("? ctrl-z").effects, [Effect::Suspend]);
@@ -145,6 +163,26 @@ fn the_export_form_proposes_and_follows() {
     let run = new().press("e tab ctrl-u").type_in("1..5").press("tab");
     let run = run.press("ctrl-u").type_in("my q.md").press("enter");
     assert_eq!(run.rest, ["export md 1..5 my q.md"]);
+}
+
+#[test]
+fn the_export_form_stays_until_the_file_is_written() {
+    let wrong = |run: &Run| match run.ui.overlays.last() {
+        Some(Overlay::Export(form)) => (form.field, form.wrong.is_some()),
+        other => panic!("{other:?}"),
+    };
+    let run = new().press("e tab tab ctrl-u enter");
+    assert_eq!((wrong(&run), run.rest.len()), ((2, true), 0), "no path");
+    let mut run = run.type_in("a.md").press("enter");
+    assert_eq!((wrong(&run), run.rest.len()), ((2, false), 1));
+    run.ui.report(Report::Failed(Msg::new("tui.said.no_step")));
+    assert_eq!(wrong(&run), (2, true));
+    let question = Report::Exists("a.md".into(), Effect::Redraw);
+    run.ui.report(question);
+    let mut run = run.press("esc");
+    assert_eq!(wrong(&run).0, 2, "no to the question");
+    run.ui.report(Report::Done(Msg::new("tui.said.no_step")));
+    assert!(run.ui.overlays.is_empty());
 }
 
 #[test]
@@ -216,4 +254,23 @@ fn what_was_done_can_be_replayed() {
     let run = new().press("right enter");
     let run = run.press(":").type_in("go Q1").press("enter");
     assert_eq!(run.ui.record, ["next", "follow", "go Q1"]);
+}
+
+#[test]
+fn texts_scroll_back_at_once_from_their_end() {
+    let mut run = new().press("? G");
+    // What a frame would say.
+    run.ui.scrolling = super::overlay::Scrolling { end: 30, page: 20 };
+    let at = |run: &Run| match run.ui.overlays[..] {
+        [Overlay::Help { scroll }] => scroll,
+        _ => panic!("{:?}", run.ui.overlays),
+    };
+    let run = run.press("k");
+    assert_eq!(at(&run), 29);
+    let run = run.press("ctrl-u");
+    assert_eq!(at(&run), 19);
+    let run = run.press("G ctrl-d j");
+    assert_eq!(at(&run), 30);
+    let run = run.press("pageup");
+    assert_eq!(at(&run), 10);
 }

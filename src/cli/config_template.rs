@@ -15,8 +15,7 @@ pub struct Args {}
 /// # Errors
 /// Standard output.
 pub fn run(lang: Lang) -> Result<(), Failure> {
-    io::stdout()
-        .lock()
-        .write_all(Config::template(lang).as_bytes())?;
+    let template = Config::template(Config::path().as_deref(), lang);
+    io::stdout().lock().write_all(template.as_bytes())?;
     Ok(())
 }

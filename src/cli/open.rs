@@ -14,8 +14,9 @@ use super::{Failure, value};
 use crate::app::{
     action::Action,
     app::App,
-    args::{Arg, Setting, StepTarget},
-    config::{ColorMode, Config},
+    args::StepTarget,
+    config::{ColorMode, Config, Warning, parse_theme},
+    keymap::Keymap,
     ui::Settings,
 };
 use crate::export::select::Selection;
@@ -69,57 +70,83 @@ impl Args {
     }
 }
 
-/// Settings: the configuration file's, then those of the command line.
+/// What a person has chosen: the configuration file's settings and keys, then what the command line says.
+#[cfg(feature = "tui")]
+pub(super) struct Chosen {
+    pub(super) settings: Settings,
+    pub(super) keymap: Keymap,
+    /// What in the configuration file could not be used.
+    pub(super) warnings: Vec<Msg>,
+}
+
+/// Reads what a person has chosen.
 ///
 /// # Errors
-/// A configuration file that cannot be read, a theme or glyph set that is not there.
+/// A configuration file that is none, a theme or glyph set that is not there.
 #[cfg(feature = "tui")]
-pub(super) fn settings(
+pub(super) fn chosen(
     global: &Global,
     theme: Option<&str>,
     glyphs: Option<&str>,
     lang: Lang,
-) -> Result<Settings, Failure> {
-    let mut settings = Settings {
-        lang,
-        ..Settings::default()
-    };
-    if let Some(source) = Config::path().and_then(|p| std::fs::read_to_string(p).ok()) {
-        let (config, warnings) = Config::parse(&source)?;
-        settings.apply(&config);
-        for warning in warnings {
-            eprintln!("{}", warning.render(lang));
-        }
-        // What the command line says counts more than the file.
-        if let Some(lang) = global.lang() {
-            settings.lang = lang;
-        }
-    }
+) -> Result<Chosen, Failure> {
+    let mut chosen = configured(global, lang)?;
+    let settings = &mut chosen.settings;
     if let Some(number) = global.number() {
         settings.digits = number;
     }
     if let Some(name) = theme {
-        settings.theme = Setting::parse(&format!("theme {name}")).and_then(theme_name)?;
+        settings.theme = parse_theme(name)?;
     }
-    if let Some(name) = glyphs
-        && let Setting::Glyphs(set) = Setting::parse(&format!("glyphs {name}"))?
-    {
-        settings.glyphs = set;
+    if let Some(name) = glyphs {
+        settings.glyphs = name.parse()?;
     }
     match global.color {
         value::ColorWhen::Auto => {}
         value::ColorWhen::Always => settings.color = ColorMode::Truecolor,
         value::ColorWhen::Never => settings.color = ColorMode::Never,
     }
-    Ok(settings)
+    Ok(chosen)
 }
 
+/// What the configuration file says, in the language of the command line where that names one.
 #[cfg(feature = "tui")]
-fn theme_name(setting: Setting) -> Result<String, Msg> {
-    match setting {
-        Setting::Theme(name) => Ok(name),
-        _ => Err(Msg::new("cli.no_theme")),
-    }
+fn configured(global: &Global, lang: Lang) -> Result<Chosen, Failure> {
+    let mut chosen = Chosen {
+        settings: Settings {
+            lang,
+            ..Settings::default()
+        },
+        keymap: Keymap::builtin(),
+        warnings: Vec::new(),
+    };
+    let Some(path) = Config::path() else {
+        return Ok(chosen);
+    };
+    let file = path.to_string_lossy();
+    let source = match std::fs::read_to_string(&path) {
+        Ok(source) => source,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(chosen),
+        Err(error) => {
+            let unread = Msg::new("scenario.unreadable")
+                .arg("file", escape(&file))
+                .arg("why", error);
+            chosen.warnings.push(unread);
+            return Ok(chosen);
+        }
+    };
+    let wrong = |warning: Warning, lang| warning.msg(&file, lang);
+    let (config, mut warnings) =
+        Config::parse(&source).map_err(|why| wrong(Warning { entry: None, why }, lang))?;
+    let (keymap, of_keys) = config.keymap();
+    warnings.extend(of_keys);
+    chosen.keymap = keymap;
+    chosen.settings.apply(&config);
+    // What the command line says counts more than the file.
+    let lang = global.lang().unwrap_or(chosen.settings.lang);
+    chosen.settings.lang = lang;
+    chosen.warnings = warnings.into_iter().map(|w| wrong(w, lang)).collect();
+    Ok(chosen)
 }
 
 /// Opens the debugger.
@@ -135,14 +162,16 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
         .as_deref()
         .map(|name| common::run(&session, name))
         .transpose()?;
-    let settings = settings(global, args.theme.as_deref(), args.glyphs.as_deref(), lang)?;
+    let chosen = chosen(global, args.theme.as_deref(), args.glyphs.as_deref(), lang)?;
     if !std::io::stdout().is_terminal() {
         let scenario = args.scenario().display().to_string();
         return Err(Msg::new("tui.not_a_terminal")
             .arg("scenario", escape(&scenario))
             .into());
     }
-    let mut app = App::new(session, run, settings);
+    let mut app = App::new(session, run, chosen.settings);
+    app.ui.keymap = chosen.keymap;
+    app.ui.warn(chosen.warnings);
     let mut effects = Vec::new();
     if let Some(Selection::One(path)) = &args.step {
         app.act(Action::Step(StepTarget::Number(path.clone())), &mut effects);

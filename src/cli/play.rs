@@ -106,6 +106,10 @@ fn play(
 ) -> Result<(), Failure> {
     for action in commands {
         let command = action.line();
+        let turned = matches!(
+            action,
+            Action::View(_) | Action::NextView | Action::PrevView
+        );
         let told = app.tell(action);
         let mut messages = told.messages;
         let mut answers = told.answers;
@@ -127,6 +131,9 @@ fn play(
                 }
                 _ => {}
             }
+        }
+        if turned {
+            messages.push(on_screen(app));
         }
         let lang = app.ui.settings.lang;
         let failed = messages
@@ -160,8 +167,12 @@ fn play(
             for message in &messages {
                 writeln!(out, "{}", escape(&message.text.render(lang)))?;
             }
-            // An answer without lines was said.
-            for answer in answers.iter().filter(|a| !a.rows.is_empty()) {
+            // An answer without lines may have been said.
+            let said = |title: &Msg| messages.iter().any(|m| m.text == *title);
+            for answer in answers
+                .iter()
+                .filter(|a| !a.rows.is_empty() || !said(&a.title))
+            {
                 writeln!(out, "{}", escape(&answer.title.render(lang)))?;
                 for row in &answer.rows {
                     writeln!(out, "  {}", escape(&row.text.render(lang)))?;
@@ -188,6 +199,16 @@ fn play(
         }
     }
     Ok(())
+}
+
+/// A view is for the screen: what prints it.
+fn on_screen(app: &App) -> Message {
+    let text = Msg::new("play.view").arg("view", app.ui.view.name());
+    Message {
+        level: Level::Info,
+        text,
+        times: 1,
+    }
 }
 
 fn write(path: &Path, bytes: &[u8], overwrite: bool) -> Message {

@@ -92,8 +92,12 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
         .as_deref()
         .map(|name| common::run(&session, name))
         .transpose()?;
-    let settings = open::settings(global, args.theme.as_deref(), args.glyphs.as_deref(), lang)?;
-    let mut app = App::new(session, run, settings);
+    let chosen = open::chosen(global, args.theme.as_deref(), args.glyphs.as_deref(), lang)?;
+    for warning in &chosen.warnings {
+        eprintln!("{}", warning.render(chosen.settings.lang));
+    }
+    let mut app = App::new(session, run, chosen.settings);
+    app.ui.keymap = chosen.keymap;
     let mut effects = Vec::new();
     if let Some(Selection::One(path)) = &args.step {
         app.act(Action::Step(StepTarget::Number(path.clone())), &mut effects);

@@ -3,7 +3,7 @@
 use ron::extensions::Extensions;
 use ron::ser::PrettyConfig;
 
-use super::diagnostic::{Problem, nearest};
+use super::diagnostic::{Diagnostic, Problem, nearest};
 use super::place::{self, Written};
 use super::schema::Scenario;
 use super::{options, syntax};
@@ -124,11 +124,8 @@ pub fn set(scenario: &Scenario, field: &str, value: &str) -> Result<Scenario, Pr
         return Err(Problem::new(escape(field), msg));
     }
     let tried = read(value).or_else(|first| {
-        let other = choice(value);
-        if other == value {
-            return Err(first);
-        }
-        read(&other).map_err(|_| first)
+        let other = spellings(value).into_iter().find_map(|s| read(&s).ok());
+        other.ok_or_else(|| no_choice(value, first, &read))
     });
     let mut next = tried.map_err(|d| {
         let mut problem = Problem::new(field, d.msg);
@@ -142,6 +139,36 @@ pub fn set(scenario: &Scenario, field: &str, value: &str) -> Result<Scenario, Pr
     next.expected.clone_from(&scenario.expected);
     next.edits.clone_from(&scenario.edits);
     Ok(next)
+}
+
+/// Choices that hold one number.
+const OF_NUMBER: [&str; 3] = ["By", "Value", "Constant"];
+
+/// What `value` may stand for besides itself: a choice in lower case; a number for the choice that holds one.
+fn spellings(value: &str) -> Vec<String> {
+    if value.parse::<f64>().is_ok() {
+        OF_NUMBER.map(|name| format!("{name}({value})")).into()
+    } else {
+        vec![choice(value)]
+    }
+}
+
+/// What is wrong with a value that cannot be read: where a choice stands, that it is none, and which there are.
+fn no_choice(
+    value: &str,
+    first: Box<Diagnostic>,
+    read: &dyn Fn(&str) -> Result<Scenario, Box<Diagnostic>>,
+) -> Box<Diagnostic> {
+    // A name that no choice has.
+    let Err(mut other) = read("NoSuchChoice") else {
+        return first;
+    };
+    let wanted = "scenario.unknown_variant";
+    if first.msg.key == wanted || other.msg.key != wanted {
+        return first;
+    }
+    other.msg = Msg::new(wanted).arg("name", escape(value));
+    other
 }
 
 /// A choice as a scenario writes it: `gelu_tanh` is `GeluTanh`.

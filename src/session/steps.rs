@@ -144,6 +144,8 @@ impl Session {
                 .scenario
                 .symbols
                 .iter()
+                // A symbol that is bound to a run is no name of another run's tensor.
+                .filter(|(_, p)| p.run.as_deref().is_none_or(|run| run == r.name))
                 .find(|(_, p)| p.path == path && p.slice == slice);
             hit.map(|(name, _)| name.clone())
         };

@@ -45,6 +45,15 @@ impl NumberFormat {
         }
     }
 
+    /// As [`format`](Self::format), but what is not 0 is not shown as 0: in scientific notation where the decimals do
+    /// not reach it.
+    pub fn format_nonzero(self, x: f64) -> String {
+        match self {
+            Self::Decimals(digits) if x != 0.0 && self.format(x) == "0" => scientific(x, digits),
+            _ => self.format(x),
+        }
+    }
+
     /// As [`format`](Self::format); shortest and bits are those of the `f32`.
     pub fn format_f32(self, x: f32) -> String {
         match self {
@@ -153,6 +162,14 @@ pub fn exact_f32(x: f32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_not_0_is_not_shown_as_0() {
+        let four = NumberFormat::default();
+        assert_eq!(four.format_nonzero(1.5e-7), "1.5e-7");
+        assert_eq!(four.format_nonzero(0.0), "0");
+        assert_eq!(four.format_nonzero(0.25), "0.25");
+    }
     use proptest::prelude::*;
     use rstest::rstest;
 

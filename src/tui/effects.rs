@@ -19,14 +19,14 @@ pub fn run(effect: Effect) -> Option<Report> {
         Effect::Mouse(on) => terminal::set_mouse(on)
             .err()
             .map(|e| Report::Failed(Msg::new("tui.error.terminal").arg("error", e))),
-        Effect::Copy { text, what } => Some(match clipboard(&text) {
+        Effect::Copy { text, done } => Some(match clipboard(&text) {
             None => Report::Failed(
                 Msg::new("tui.error.clipboard")
                     .arg("bytes", text.len())
                     .arg("most", CLIPBOARD),
             ),
             Some(sequence) => match terminal::send(&sequence) {
-                Ok(()) => Report::Done(Msg::new("tui.said.sent").arg("what", what)),
+                Ok(()) => Report::Done(done),
                 Err(e) => Report::Failed(Msg::new("tui.error.terminal").arg("error", e)),
             },
         }),

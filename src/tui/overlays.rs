@@ -7,20 +7,32 @@ use super::draw::{Look, follow, put};
 use super::widgets::dialog::{self, Field};
 use super::widgets::paragraph::{Span, Wrapped};
 use super::widgets::{help, status};
+use crate::app::action::Spec;
 use crate::app::args::FORMATS;
-use crate::app::overlay::{ExportForm, Overlay, Palette};
+use crate::app::config::GlyphSet;
+use crate::app::keymap::Keymap;
+use crate::app::overlay::{ExportForm, Overlay, Palette, Scrolling};
 use crate::app::ui::Ui;
-use crate::text::tr;
+use crate::text::{Align, tr};
 
-/// Draws the overlays, the lowest first.
-pub fn draw(ui: &Ui, area: Rect, buf: &mut Buffer, look: &Look) {
+/// Draws the overlays, the lowest first; returns how far the topmost can be scrolled.
+pub fn draw(ui: &Ui, area: Rect, buf: &mut Buffer, look: &Look) -> Scrolling {
     let area = area.intersection(buf.area);
+    let mut scrolling = Scrolling::default();
     for overlay in &ui.overlays {
-        one(ui, overlay, area, buf, look);
+        scrolling = one(ui, overlay, area, buf, look).unwrap_or_default();
     }
+    scrolling
 }
 
-fn one(ui: &Ui, overlay: &Overlay, area: Rect, buf: &mut Buffer, look: &Look) {
+/// How far `lines` can be scrolled inside of `inside`.
+fn scrolling(lines: usize, inside: Rect) -> Option<Scrolling> {
+    let page = usize::from(inside.height);
+    let end = lines.saturating_sub(page);
+    Some(Scrolling { end, page })
+}
+
+fn one(ui: &Ui, overlay: &Overlay, area: Rect, buf: &mut Buffer, look: &Look) -> Option<Scrolling> {
     let tall = area.height.saturating_sub(4);
     let wide = area.width.saturating_sub(8).min(100);
     let word = |key: &str| tr(look.lang, key);
@@ -28,26 +40,16 @@ fn one(ui: &Ui, overlay: &Overlay, area: Rect, buf: &mut Buffer, look: &Look) {
         Overlay::Prompt(prompt) => dialog::prompt(area, buf, prompt, look),
         Overlay::Help { scroll } => {
             let inside = dialog::popup(area, buf, word("tui.help.title"), (wide, tall), look);
-            help::render(inside, buf, &ui.keymap, *scroll, look);
+            let (_, lines) = help::render(inside, buf, &ui.keymap, *scroll, look);
+            return scrolling(lines, inside);
         }
-        Overlay::Palette(palette) => self::palette(palette, area, buf, look),
+        Overlay::Palette(palette) => self::palette(palette, &ui.keymap, area, buf, look),
         Overlay::Export(form) => export(form, area, buf, look),
         Overlay::Messages { scroll } => {
             let inside = dialog::popup(area, buf, word("tui.messages.title"), (wide, tall), look);
-            let all: Vec<_> = ui.messages.all().collect();
-            let first = (*scroll).min(all.len().saturating_sub(usize::from(inside.height)));
-            for (y, message) in (inside.y..inside.bottom()).zip(all.iter().skip(first)) {
-                status::message(
-                    Rect {
-                        y,
-                        height: 1,
-                        ..inside
-                    },
-                    buf,
-                    message,
-                    look,
-                );
-            }
+            let text = status::messages(ui.messages.all(), inside.width, look);
+            text.render(inside, buf, *scroll, None, look);
+            return scrolling(text.height(), inside);
         }
         Overlay::List {
             title,
@@ -89,6 +91,7 @@ fn one(ui: &Ui, overlay: &Overlay, area: Rect, buf: &mut Buffer, look: &Look) {
                 look,
             );
             text.render(inside, buf, *scroll, None, look);
+            return scrolling(text.height(), inside);
         }
         Overlay::Confirm { question, .. } => {
             let text = format!(
@@ -103,9 +106,10 @@ fn one(ui: &Ui, overlay: &Overlay, area: Rect, buf: &mut Buffer, look: &Look) {
             text.render(inside, buf, 0, None, look);
         }
     }
+    None
 }
 
-fn palette(palette: &Palette, area: Rect, buf: &mut Buffer, look: &Look) {
+fn palette(palette: &Palette, keymap: &Keymap, area: Rect, buf: &mut Buffer, look: &Look) {
     let found = palette.found(look.lang);
     let height = (found.len() as u16 + 1)
         .min(area.height.saturating_sub(4))
@@ -118,15 +122,18 @@ fn palette(palette: &Palette, area: Rect, buf: &mut Buffer, look: &Look) {
         (width, height),
         look,
     );
-    dialog::editor(
-        Rect {
-            height: 1.min(inside.height),
-            ..inside
-        },
-        buf,
-        &palette.editor,
-        look,
-    );
+    let line = Rect {
+        height: 1.min(inside.height),
+        ..inside
+    };
+    let (sign, key) = ("> ", look.theme.key);
+    let used = put(buf, line, (line.x, line.y), sign, line.width, key, look);
+    let rest = Rect {
+        x: line.x + used,
+        width: line.width - used,
+        ..line
+    };
+    dialog::editor(rest, buf, &palette.editor, look);
     let list = Rect {
         y: inside.y + 1,
         height: inside.height.saturating_sub(1),
@@ -142,13 +149,40 @@ fn palette(palette: &Palette, area: Rect, buf: &mut Buffer, look: &Look) {
         } else {
             look.theme.text
         };
+        let keys = keys_of(keymap, spec, look);
+        // The keys stand at the right end, where they leave the words most of the line.
+        let right = look.width(&keys).min(list.width / 3);
         let text = format!(
             "{}  {}",
-            look.fit(spec.name, 18, crate::text::Align::Left),
+            look.fit(spec.name, 18, Align::Left),
             tr(look.lang, spec.key)
         );
-        put(buf, list, (list.x, y), &text, list.width, style, look);
+        let text = look.fit(&text, list.width - right, Align::Left);
+        let used = put(
+            buf,
+            list,
+            (list.x, y),
+            &text,
+            list.width - right,
+            style,
+            look,
+        );
+        let keys = look.fit(&keys, right, Align::Right);
+        put(buf, list, (list.x + used, y), &keys, right, style, look);
     }
+}
+
+/// The keys of an action without its argument.
+fn keys_of(keymap: &Keymap, spec: &Spec, look: &Look) -> String {
+    let arrows = look.glyphs.set == GlyphSet::Unicode;
+    let bound = keymap.bindings().iter();
+    let mut labels: Vec<String> = bound
+        .filter(|b| b.action.line() == spec.name)
+        .map(|b| b.keys.label(arrows))
+        .collect();
+    labels.dedup();
+    labels.truncate(2);
+    labels.join(" ")
 }
 
 fn export(form: &ExportForm, area: Rect, buf: &mut Buffer, look: &Look) {
@@ -181,14 +215,11 @@ fn export(form: &ExportForm, area: Rect, buf: &mut Buffer, look: &Look) {
         look,
     );
     if inside.height > 3 {
-        put(
-            buf,
-            inside,
-            (inside.x, inside.y + 3),
-            word("tui.export.keys"),
-            inside.width,
-            look.theme.dim,
-            look,
-        );
+        let (text, style) = match &form.wrong {
+            Some(why) => (why.render(look.lang), look.theme.bad),
+            None => (word("tui.export.keys").to_owned(), look.theme.dim),
+        };
+        let at = (inside.x, inside.y + 3);
+        put(buf, inside, at, &text, inside.width, style, look);
     }
 }

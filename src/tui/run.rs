@@ -13,10 +13,12 @@ use super::glyphs::Glyphs;
 use super::screen::{self, Shown, Target};
 use super::theme::{Depth, Environment, Theme};
 use super::{overlays, snapshot, terminal};
+use crate::app::action::Action;
 use crate::app::app::App;
 use crate::app::debugger::TreeRow;
-use crate::app::effect::Report;
+use crate::app::effect::{Effect, Report};
 use crate::app::input::{Input, Mouse, MouseKind};
+use crate::app::overlay::Overlay;
 use crate::app::ui::{Focus, Settings};
 
 /// How everything looks under these settings.
@@ -73,6 +75,9 @@ pub fn still(
     }
 }
 
+/// Lines that a notch of the wheel goes.
+const WHEEL: usize = 3;
+
 struct OnTerminal {
     app: App,
     environment: Environment,
@@ -81,15 +86,16 @@ struct OnTerminal {
 }
 
 impl OnTerminal {
-    /// What a click on the screen means. Overlays take no clicks: they are left by key.
-    fn mouse(&mut self, mouse: Mouse) -> bool {
-        if !self.app.ui.overlays.is_empty() || mouse.kind != MouseKind::Press {
-            return false;
+    /// What a click on the screen or the wheel means; none where it means nothing. Overlays take no clicks: they are
+    /// left by key.
+    fn mouse(&mut self, mouse: Mouse) -> Option<Vec<Effect>> {
+        if let Some(effects) = self.wheel(mouse) {
+            return Some(effects);
         }
-        let inside = |r: &Rect| r.contains((mouse.x, mouse.y).into());
-        let Some((_, target)) = self.shown.hits.iter().find(|(r, _)| inside(r)).cloned() else {
-            return false;
-        };
+        if !self.app.ui.overlays.is_empty() || mouse.kind != MouseKind::Press {
+            return None;
+        }
+        let target = self.under(mouse)?;
         match target {
             Target::Row(TreeRow::Phase { first, .. }) => {
                 self.app.ui.focus = Focus::Steps;
@@ -109,17 +115,59 @@ impl OnTerminal {
                 self.app.debugger.choose_term(term);
             }
         }
-        true
+        Some(Vec::new())
+    }
+
+    /// The wheel moves what is under it: text that lies over the screen, else the part of the screen.
+    fn wheel(&mut self, mouse: Mouse) -> Option<Vec<Effect>> {
+        let (action, times) = match mouse.kind {
+            MouseKind::ScrollUp => (Action::Up, WHEEL),
+            MouseKind::ScrollDown => (Action::Down, WHEEL),
+            MouseKind::ScrollLeft => (Action::Left, 1),
+            MouseKind::ScrollRight => (Action::Right, 1),
+            _ => return None,
+        };
+        let times = match self.app.ui.overlays.last() {
+            // What is typed stays.
+            Some(Overlay::Prompt(_) | Overlay::Export(_) | Overlay::Confirm { .. }) => 0,
+            // In lists a notch is an entry.
+            Some(Overlay::List { .. } | Overlay::Palette(_)) => 1,
+            Some(_) => times,
+            None => {
+                self.app.ui.focus = match self.under(mouse) {
+                    Some(Target::Row(_)) => Focus::Steps,
+                    Some(Target::Cell(..)) => Focus::Stage,
+                    Some(Target::Term(_)) => Focus::Text,
+                    None => self.app.ui.focus,
+                };
+                if self.app.ui.focus == Focus::Steps {
+                    1
+                } else {
+                    times
+                }
+            }
+        };
+        let mut effects = Vec::new();
+        for _ in 0..times {
+            self.app.act(action.clone(), &mut effects);
+        }
+        Some(effects)
+    }
+
+    fn under(&self, mouse: Mouse) -> Option<Target> {
+        let inside = |r: &Rect| r.contains((mouse.x, mouse.y).into());
+        let hit = self.shown.hits.iter().find(|(r, _)| inside(r));
+        hit.map(|(_, target)| target.clone())
     }
 }
 
 impl Program for OnTerminal {
     fn input(&mut self, input: Input) -> Step {
         if let Input::Mouse(mouse) = input
-            && self.mouse(mouse)
+            && let Some(effects) = self.mouse(mouse)
         {
             return Step {
-                effects: Vec::new(),
+                effects,
                 changed: true,
             };
         }
@@ -137,7 +185,9 @@ impl Program for OnTerminal {
 
     fn draw(&mut self, frame: &mut Frame) {
         let area = frame.area();
-        self.shown = draw(&self.app, area, frame.buffer_mut(), &self.look);
+        let buf = frame.buffer_mut();
+        self.shown = screen::draw(&self.app, area, buf, &self.look);
+        self.app.ui.scrolling = overlays::draw(&self.app.ui, area, buf, &self.look);
         self.app.page = self.shown.page;
     }
 

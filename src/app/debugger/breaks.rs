@@ -21,6 +21,13 @@ impl Debugger {
                 return;
             };
             text = step.label();
+            // A replay may be elsewhere.
+            let said = Text(text.clone());
+            ui.rename_last(&if once {
+                Action::TBreak(said)
+            } else {
+                Action::Break(said)
+            });
         }
         let same = |b: &&crate::debug::breaks::Breakpoint| b.spec.text() == text;
         if let Some(id) = self.breaks.breakpoints().iter().find(same).map(|b| b.id) {
@@ -65,7 +72,8 @@ impl Debugger {
         };
         let mut answer = Answer::new(Msg::new(title));
         for b in breakpoints {
-            let msg = Msg::new("break.row")
+            let once = b.spec.is_once();
+            let msg = Msg::new(if once { "break.row_once" } else { "break.row" })
                 .arg("id", b.id)
                 .arg("what", escape(b.spec.text()))
                 .arg("hits", b.hits);
@@ -182,8 +190,18 @@ impl Debugger {
             return ui.say(Level::Info, Msg::new("break.none"));
         }
         let mut breaks = std::mem::take(&mut self.breaks);
+        let before = breaks.breakpoints().to_vec();
         let stop = breaks.run(&self.scope(&timeline), from, direction);
         self.breaks = breaks;
+        let now = self.breaks.breakpoints();
+        for gone in before.iter().filter(|b| !now.iter().any(|n| n.id == b.id)) {
+            ui.forget(|a| match a {
+                Action::Break(Text(text)) | Action::TBreak(Text(text)) => {
+                    text.trim() == gone.spec.text()
+                }
+                _ => false,
+            });
+        }
         let Some(stop) = stop else {
             let key = match direction {
                 Direction::Forward => "break.no_more",

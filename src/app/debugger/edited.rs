@@ -27,6 +27,18 @@ impl Debugger {
         self.active().map_or(0, |w| w.edits().len())
     }
 
+    /// The edits that hold, as they are told.
+    pub(super) fn edit_lines(&self) -> Vec<String> {
+        let edits = self.active().map_or(&[][..], WhatIf::edits);
+        edits.iter().map(describe).collect()
+    }
+
+    /// Number of edits that hold, where they are not those that were saved last.
+    pub fn unsaved_edits(&self) -> usize {
+        let edits = self.edit_lines();
+        if edits == self.saved { 0 } else { edits.len() }
+    }
+
     /// Loss before and after the edits, of the run looked at where it has one, else of the first that has.
     pub fn edited_loss(&self) -> Option<(f64, f64)> {
         let w = self.active()?;

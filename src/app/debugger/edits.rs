@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::edited::{ablation, describe};
+use super::inquire::wrong;
 use super::{Debugger, Spot};
 use crate::app::action::Action;
 use crate::app::answer::{Answer, Row};
@@ -13,6 +14,7 @@ use crate::app::effect::Effect;
 use crate::app::messages::Level;
 use crate::app::overlay::PromptKind;
 use crate::app::ui::Ui;
+use crate::debug::expr::{ExprError, Fault};
 use crate::debug::whatif::{self, Command, Edit, Here, Report, Slip, WhatIf};
 use crate::program::NodeId;
 use crate::scenario::diagnostic::Problem;
@@ -28,8 +30,8 @@ impl Debugger {
     pub(super) fn edit(&mut self, action: &Action, ui: &mut Ui, effects: &mut Vec<Effect>) {
         let told = match action {
             Action::Edit(Text(text)) if text.is_empty() => self.edit_list(ui).map(Some),
-            Action::Edit(Text(text)) => self.edited(text, "edit ", Command::edit(text), ui),
-            Action::Ablate(Text(text)) => self.edited(text, "ablate ", Command::ablate(text), ui),
+            Action::Edit(Text(text)) => self.edited(text, Command::edit(text), ui),
+            Action::Ablate(Text(text)) => self.edited(text, Command::ablate(text), ui),
             Action::EditCell => {
                 let name = self.cell_to_type().unwrap_or_default();
                 ui.prompt(PromptKind::Command, &format!("edit {name}"), self);
@@ -37,6 +39,7 @@ impl Debugger {
             }
             Action::Undo | Action::Redo => self.undo_or_redo(*action == Action::Undo, ui),
             Action::SaveAs(Text(name)) => self.save(name).map(|effect| {
+                self.saved = self.edit_lines();
                 effects.push(effect);
                 None
             }),
@@ -85,12 +88,13 @@ impl Debugger {
     fn edited(
         &mut self,
         text: &str,
-        before: &str,
         command: Result<Command, Slip>,
         ui: &mut Ui,
     ) -> Result<Option<Answer>, Msg> {
-        let slip = |s: Slip| self.slip(before, &s);
-        let command = command.map_err(slip)?;
+        let command = match command {
+            Ok(command) => command,
+            Err(slip) => return Ok(slipped(ui, text, slip)),
+        };
         let cursor = self.cell().map(|(run, cell)| {
             let shape = self.session.runs[run].program.node(cell.node).shape;
             let index = shape.unflat(cell.flat)[..shape.rank()].to_vec();
@@ -105,7 +109,10 @@ impl Debugger {
             cursor: cursor.as_ref().map(|c| (c.1, c.2.as_slice())),
         };
         let resolved = self.what_if().resolve(text, &command, &here);
-        let edit = resolved.map_err(|s| self.slip(before, &s))?;
+        let edit = match resolved {
+            Ok(edit) => edit,
+            Err(slip) => return Ok(slipped(ui, text, slip)),
+        };
         let what = describe(&edit);
         if let (Command::Here, Edit::Recorded(edit)) = (&command, &edit) {
             // A replay does not know where the cursor was.
@@ -145,7 +152,7 @@ impl Debugger {
     /// All edits, and what they came to in the run looked at.
     fn edit_list(&mut self, ui: &Ui) -> Result<Answer, Msg> {
         let run = self.step().map_or(0, |s| s.run);
-        let list: Vec<String> = self.what_if().edits().iter().map(describe).collect();
+        let list = self.edit_lines();
         if list.is_empty() {
             return Ok(Answer::new(Msg::new("edit.none")));
         }
@@ -271,14 +278,6 @@ impl Debugger {
         })
     }
 
-    fn slip(&self, before: &str, slip: &Slip) -> Msg {
-        let help = slip.help.as_ref().map(|h| h.render(self.lang));
-        Msg::new("edit.said_slip")
-            .arg("column", before.len() + slip.column)
-            .arg("what", slip.msg.render(self.lang))
-            .arg("help", help.map_or_else(String::new, |h| format!(" · {h}")))
-    }
-
     fn problems(&self, problems: &[Problem]) -> Msg {
         let one = |p: &Problem| {
             let said = p.msg.render(self.lang);
@@ -301,4 +300,17 @@ impl Debugger {
         }
         Msg::new("edit.refused").arg("why", said.join("; "))
     }
+}
+
+/// Says what is wrong with a line as with an expression: its column, and the line with carets.
+fn slipped(ui: &mut Ui, text: &str, slip: Slip) -> Option<Answer> {
+    let start = slip.column - 1;
+    let error = ExprError {
+        fault: Fault::Syntax,
+        at: start..start + 1,
+        msg: slip.msg,
+        help: slip.help,
+    };
+    wrong(ui, text, &error);
+    None
 }

@@ -12,6 +12,7 @@ mod inquire;
 mod model;
 mod nav;
 mod panel;
+mod place;
 mod powers;
 mod rounding;
 mod search;
@@ -125,6 +126,8 @@ pub struct Debugger {
     words: RefCell<HashMap<(Words, Lang), Made>>,
     /// Edits of the session, where there were any.
     what_if: Option<WhatIf>,
+    /// The edits that were written to a file last.
+    saved: Vec<String>,
     befores: RefCell<Befores>,
     changed_steps: RefCell<HashMap<(Option<usize>, usize), bool>>,
 }
@@ -165,6 +168,7 @@ impl Debugger {
             totals: RefCell::default(),
             words: RefCell::default(),
             what_if: None,
+            saved: Vec::new(),
             befores: RefCell::default(),
             changed_steps: RefCell::default(),
         };

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use super::model::names;
 use super::{Debugger, Level, Spot};
-use crate::app::args::{Place, StepTarget};
+use crate::app::args::StepTarget;
 use crate::export::document::step_formula;
 use crate::tensor::Slice;
+use crate::text::Msg;
 use crate::trace::derive::Cell;
 use crate::walkthrough::{Role, Step, View, Words, expand, title_of};
 
@@ -203,87 +204,30 @@ impl Debugger {
         }
     }
 
-    /// To a tensor by symbol, path, section or part of a title, and a cell of it. `run:name` asks for that run's. The
-    /// index after a path is that of the whole tensor (a batch of 1 may be left out), after a symbol that of what the
-    /// symbol stands for.
-    pub fn to_place(&mut self, place: &Place) -> bool {
-        let asked = place.name.split_once(':').and_then(|(run, name)| {
-            Some((self.session.run_named(run)?, name.trim_start_matches(':')))
-        });
-        let (only, name) = match asked {
-            Some((run, name)) => (Some(run), name),
-            None => (None, place.name.as_str()),
-        };
-        let here = self.spot();
-        if let Some(run) = only
-            && !self.steps.list().iter().any(|s| s.run == run)
-        {
-            self.choose_run(Some(run));
-        }
-        if self.go_to_name(only, name, &place.index) {
-            self.jumps.leave(here);
-            return true;
-        }
-        self.restore(&here);
-        false
-    }
-
-    fn go_to_name(&mut self, only: Option<usize>, name: &str, index: &[usize]) -> bool {
+    /// Which steps there are, where there is none of this number.
+    pub(super) fn no_step(&self, target: &StepTarget) -> Msg {
         let list = self.steps.list();
-        // The nearest step at or before here wins: symbols such as Q1 come again in every layer.
-        let order = (0..=self.at.min(list.len().saturating_sub(1)))
-            .rev()
-            .chain(self.at + 1..list.len())
-            .filter(|i| {
-                list.get(*i)
-                    .is_some_and(|s| only.is_none_or(|r| s.run == r))
-            });
-        let symbol = |v: &View| v.symbol == name;
-        let hit = order
-            .clone()
-            .find_map(|i| list[i].views.iter().position(symbol).map(|v| (i, v)));
-        if let Some((step, view)) = hit {
-            self.arrive_at(step);
-            self.select(view, index);
-            return true;
-        }
-        let run = only.or(self.step().map(|s| s.run)).unwrap_or(0);
-        let Some(program) = self.session.runs.get(run).map(|r| Arc::clone(&r.program)) else {
-            return false;
-        };
-        if let Some(node) = program.find(name) {
-            let shape = &program.node(node).shape;
-            let mut whole = vec![0; shape.rank()];
-            let skipped =
-                usize::from(index.len() < shape.rank() && shape.dims().first() == Some(&1));
-            for (slot, (i, len)) in whole[skipped..]
-                .iter_mut()
-                .zip(index.iter().zip(&shape.dims()[skipped..]))
-            {
-                *slot = (*i).min(len.saturating_sub(1));
+        if let StepTarget::Number(path) = target
+            && let Some((last, outer @ [number, ..])) = path.split_last()
+            && let Some(at) = self.steps.position(*number)
+        {
+            let mut step = list[at].clone();
+            for n in &outer[1..] {
+                let mut inside = expand(&self.session.runs[step.run].program, &step);
+                let at = (*n as usize).wrapping_sub(1);
+                if at >= inside.len() {
+                    break;
+                }
+                step = inside.swap_remove(at);
             }
-            let flat = if shape.is_empty() {
-                0
-            } else {
-                shape.flat(&whole)
-            };
-            self.show_cell(run, Cell { node, flat });
-            return true;
+            let count = expand(&self.session.runs[step.run].program, &step).len();
+            let msg = Msg::new("tui.said.no_sub_step").arg("count", count);
+            return msg.arg("number", last).arg("step", step.label());
         }
-        let lower = name.to_lowercase();
-        let titled = |s: &Step| {
-            s.section == name
-                || [crate::text::Lang::En, crate::text::Lang::Zh]
-                    .iter()
-                    .any(|l| s.title.render(*l).to_lowercase().contains(&lower))
-        };
-        match order.clone().find(|i| titled(&list[*i])) {
-            Some(step) => {
-                self.arrive_at(step);
-                true
-            }
-            None => false,
-        }
+        let label = |s: Option<&Step>| s.map_or_else(String::new, Step::label);
+        Msg::new("tui.said.no_step_of")
+            .arg("first", label(list.first()))
+            .arg("last", label(list.last()))
     }
 
     /// Shows a tensor that no numbered step shows.

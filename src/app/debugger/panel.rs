@@ -72,6 +72,8 @@ impl Debugger {
             Action::Down => now + 1,
             Action::PageUp => now.saturating_sub(height),
             Action::PageDown => now + height,
+            Action::HalfUp => now.saturating_sub(height.div_ceil(2)),
+            Action::HalfDown => now + height.div_ceil(2),
             Action::Top | Action::RowStart => 0,
             Action::Bottom | Action::RowEnd => page.last_line,
             _ => return false,

@@ -1,7 +1,9 @@
-//! Search over titles, symbols and paths, and over values: `/=0.5261`, `/=1..2`.
+//! Search over titles, symbols and paths, and over values: `/=0.5261`, `/=1..2`, `/> 0.9`.
+
+use std::ops::{Bound, RangeBounds as _};
 
 use super::Debugger;
-use crate::text::{Lang, NumberFormat};
+use crate::text::{Lang, Msg, NumberFormat, escape};
 use crate::walkthrough::Step;
 
 /// What is looked for.
@@ -12,41 +14,72 @@ enum Wanted {
     /// A number as it is printed.
     Printed(String),
     /// A number in a range.
-    Range(f64, f64),
+    Range(Bound<f64>, Bound<f64>),
 }
 
 impl Wanted {
-    fn parse(text: &str) -> Self {
-        let Some(number) = text.trim().strip_prefix('=') else {
-            return Wanted::Text(text.trim().to_lowercase());
+    /// Reads `=0.5261`, `=1..2`, `> 0.9`; everything else is text.
+    ///
+    /// # Errors
+    /// What is no value after `=`.
+    fn parse(text: &str) -> Result<Self, Msg> {
+        let text = text.trim();
+        if let Some(side) = side(text) {
+            return Ok(side);
+        }
+        let Some(number) = text.strip_prefix('=') else {
+            return Ok(Wanted::Text(text.to_lowercase()));
         };
         let number = number.trim();
+        let wrong = || Msg::new("tui.error.search").arg("text", escape(number));
         if let Some((from, to)) = number.split_once("..") {
-            let bound = |t: &str, open: f64| {
-                if t.trim().is_empty() {
-                    Some(open)
-                } else {
-                    t.trim().parse().ok()
-                }
+            let bound = |t: &str| match t.trim() {
+                "" => Ok(Bound::Unbounded),
+                t => t.parse().map(Bound::Included).map_err(|_| wrong()),
             };
-            if let (Some(a), Some(b)) = (bound(from, f64::NEG_INFINITY), bound(to, f64::INFINITY)) {
-                return Wanted::Range(a, b);
-            }
+            return Ok(Wanted::Range(bound(from)?, bound(to)?));
         }
-        Wanted::Printed(number.to_owned())
+        // As numbers are printed, in all formats.
+        let bits = number.strip_prefix("0x");
+        let printed = matches!(number, "∞" | "-∞")
+            || number.parse::<f64>().is_ok()
+            || bits.is_some_and(|b| u64::from_str_radix(b, 16).is_ok());
+        printed
+            .then(|| Wanted::Printed(number.to_owned()))
+            .ok_or_else(wrong)
     }
+}
+
+/// `> 0.9`, `<= -1`.
+fn side(text: &str) -> Option<Wanted> {
+    let number = |sign: &str| text.strip_prefix(sign)?.trim().parse::<f64>().ok();
+    let below = |bound| Wanted::Range(Bound::Unbounded, bound);
+    let above = |bound| Wanted::Range(bound, Bound::Unbounded);
+    let read = |signs: [&str; 2]| signs.into_iter().find_map(number);
+    read([">=", "≥"])
+        .map(|x| above(Bound::Included(x)))
+        .or_else(|| read(["<=", "≤"]).map(|x| below(Bound::Included(x))))
+        .or_else(|| number(">").map(|x| above(Bound::Excluded(x))))
+        .or_else(|| number("<").map(|x| below(Bound::Excluded(x))))
 }
 
 impl Debugger {
     /// To the next (or previous) hit of `text`; false where there is none. Value searches put the cursor on the cell.
-    pub fn search(&mut self, text: &str, forward: bool, number: NumberFormat) -> bool {
-        let wanted = Wanted::parse(text);
+    ///
+    /// # Errors
+    /// A value that cannot be read.
+    pub fn search(&mut self, text: &str, forward: bool, number: NumberFormat) -> Result<bool, Msg> {
+        let wanted = Wanted::parse(text)?;
+        Ok(self.go_to_hit(&wanted, forward, number))
+    }
+
+    fn go_to_hit(&mut self, wanted: &Wanted, forward: bool, number: NumberFormat) -> bool {
         let n = self.steps.list().len();
         if n == 0 {
             return false;
         }
         if !matches!(wanted, Wanted::Text(_))
-            && let Some((view, index)) = self.value_in(self.at, &wanted, forward, true, number)
+            && let Some((view, index)) = self.value_in(self.at, wanted, forward, true, number)
         {
             self.select(view, &index);
             return true;
@@ -59,7 +92,7 @@ impl Debugger {
             };
             let steps = std::sync::Arc::clone(&self.steps);
             let step = &steps.list()[at];
-            if let Wanted::Text(t) = &wanted {
+            if let Wanted::Text(t) = wanted {
                 let (found, view) = self.text_in(step, t);
                 if !found {
                     continue;
@@ -71,7 +104,7 @@ impl Debugger {
                 }
                 return true;
             }
-            if let Some((view, index)) = self.value_in(at, &wanted, forward, false, number) {
+            if let Some((view, index)) = self.value_in(at, wanted, forward, false, number) {
                 self.leave();
                 self.go_to(at);
                 self.select(view, &index);
@@ -132,7 +165,7 @@ impl Debugger {
                 let x = value.get(flat);
                 let fits = match wanted {
                     Wanted::Printed(text) => number.format(x) == *text,
-                    Wanted::Range(a, b) => *a <= x && x <= *b,
+                    Wanted::Range(from, to) => (*from, *to).contains(&x),
                     Wanted::Text(_) => false,
                 };
                 if fits {

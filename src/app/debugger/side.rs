@@ -262,7 +262,7 @@ impl Debugger {
                     .arg("path", &p.path)
                     .arg("differing", p.differing)
                     .arg("cells", p.cells)
-                    .arg("largest", number.format(p.max_difference)),
+                    .arg("largest", number.format_nonzero(p.max_difference)),
             );
             let place = format!("{run}:{}", p.path);
             if let Ok(place) = Place::parse(&place) {
@@ -316,6 +316,8 @@ impl Debugger {
             Action::PageRight => side.step(0, page.1, s),
             Action::PageUp => side.step(1, -page.0, s),
             Action::PageDown => side.step(1, page.0, s),
+            Action::HalfUp => side.step(1, -(page.0 + 1) / 2, s),
+            Action::HalfDown => side.step(1, (page.0 + 1) / 2, s),
             Action::RowStart => side.step(0, i64::MIN / 2, s),
             Action::RowEnd => side.step(0, i64::MAX / 2, s),
             Action::Top => side.step(1, i64::MIN / 2, s),
@@ -344,8 +346,8 @@ impl Debugger {
                     format!("{}\t{}", exact(l), exact(r))
                 });
                 if let Some(text) = text {
-                    let what = Msg::new("tui.what.cell");
-                    effects.push(Effect::Copy { text, what });
+                    let done = Msg::new("tui.sent.cell");
+                    effects.push(Effect::Copy { text, done });
                 }
             }
             Action::Follow => {
@@ -389,7 +391,10 @@ impl Side {
         Msg::new(key)
             .arg("differing", self.differing)
             .arg("paths", self.pairs.len())
-            .arg("largest", part(worst, &|p| number.format(p.max_difference)))
+            .arg(
+                "largest",
+                part(worst, &|p| number.format_nonzero(p.max_difference)),
+            )
             .arg("path", part(worst, &|p| p.path.clone()))
     }
 }

@@ -6,6 +6,7 @@ use super::Debugger;
 use super::side::{DIGITS, Half, Side, no_run};
 use crate::app::asked::Sides;
 use crate::debug::side::{Align, Mapping, pair};
+use crate::program::Program;
 use crate::session::RunKind;
 use crate::session::generation::{frame_of, frames};
 use crate::tensor::Axis;
@@ -42,6 +43,11 @@ impl Debugger {
             }
             Sides::Heads(left, right) => {
                 let run = self.step().map_or(0, |s| s.run);
+                let heads = heads(&self.session.runs[run].program);
+                if let Some(head) = [*left, *right].into_iter().find(|h| *h >= heads) {
+                    let msg = Msg::new("side.no_head").arg("head", head);
+                    return Err(msg.arg("count", heads));
+                }
                 let name = |head| Msg::new("side.head").arg("head", head);
                 let halves = [self.half(run, name(*left))?, self.half(run, name(*right))?];
                 let (left, right) = (*left, *right);
@@ -142,11 +148,7 @@ impl Debugger {
                 }
             }
             Mapping::Heads { left: l, right: r } => {
-                let heads = program.nodes().flat_map(|(_, n)| {
-                    let head = |d: &usize| n.shape.axes()[*d] == Axis::Head;
-                    (0..n.shape.rank()).filter(head).map(|d| n.shape.dims()[d])
-                });
-                let r = step(*r, heads.max().unwrap_or(1));
+                let r = step(*r, heads(program));
                 let what = Sides::Heads(*l, r);
                 return Some(self.put_side_by_side(&what));
             }
@@ -282,6 +284,15 @@ impl Debugger {
         let found = all.into_iter().find(has);
         found.ok_or_else(|| Msg::new("side.no_layer").arg("layer", escape(layer)))
     }
+}
+
+/// Most heads that an attention of the program has; 0 where it has none.
+fn heads(program: &Program) -> usize {
+    let of = program.nodes().flat_map(|(_, n)| {
+        let head = |d: &usize| n.shape.axes()[*d] == Axis::Head;
+        (0..n.shape.rank()).filter(head).map(|d| n.shape.dims()[d])
+    });
+    of.max().unwrap_or(0)
 }
 
 fn cannot(e: impl std::fmt::Display) -> Msg {

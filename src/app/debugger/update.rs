@@ -35,6 +35,18 @@ impl Default for Page {
 /// Longest sum in the derivation on the screen.
 pub const MOST_TERMS: usize = 64;
 
+/// How far a page, or half of one, goes where `seen` lines are seen.
+fn paged(action: &Action, seen: usize) -> i64 {
+    let lines = seen.max(1);
+    let half = matches!(action, Action::HalfUp | Action::HalfDown);
+    let by = if half { lines.div_ceil(2) } else { lines } as i64;
+    if matches!(action, Action::PageUp | Action::HalfUp) {
+        -by
+    } else {
+        by
+    }
+}
+
 impl Debugger {
     /// Does what concerns the trace.
     pub fn update(&mut self, action: &Action, ui: &mut Ui, page: Page, effects: &mut Vec<Effect>) {
@@ -84,17 +96,14 @@ impl Debugger {
             Action::Last => self.to_end(true),
             Action::Step(target) => {
                 if !self.to_step(target) {
-                    ui.say(Level::Error, Msg::new("tui.said.no_step"));
+                    ui.say(Level::Error, self.no_step(target));
                 }
             }
-            Action::Go(place) => {
-                if !self.to_place(place) {
-                    ui.say(
-                        Level::Error,
-                        Msg::new("tui.said.no_place").arg("name", crate::text::escape(&place.name)),
-                    );
-                }
-            }
+            Action::Go(place) => match self.to_place(place) {
+                Ok(None) => {}
+                Ok(Some(others)) => ui.say(Level::Info, others),
+                Err(why) => ui.say(Level::Error, why),
+            },
             Action::Run(Text(name)) => {
                 if name.is_empty() {
                     // The next one, around.
@@ -140,15 +149,15 @@ impl Debugger {
             Action::Right => self.step_cursor(0, 1),
             Action::RowStart => self.move_cursor(0, i64::MIN / 2),
             Action::RowEnd => self.move_cursor(0, i64::MAX / 2),
-            Action::PageUp | Action::PageDown if in_list => {
-                let by = page.list.max(1) as i64;
-                let by = if *action == Action::PageUp { -by } else { by };
+            Action::PageUp | Action::PageDown | Action::HalfUp | Action::HalfDown if in_list => {
+                let by = paged(action, page.list);
                 let last = self.steps.list().len().saturating_sub(1) as i64;
                 let to = (self.position() as i64 + by).clamp(0, last) - self.position() as i64;
                 self.go_by(to);
             }
-            Action::PageUp => self.move_cursor(1, -(page.rows.max(1) as i64)),
-            Action::PageDown => self.move_cursor(1, page.rows.max(1) as i64),
+            Action::PageUp | Action::PageDown | Action::HalfUp | Action::HalfDown => {
+                self.move_cursor(1, paged(action, page.rows));
+            }
             Action::PageLeft => self.move_cursor(0, -(page.cols.max(1) as i64)),
             Action::PageRight => self.move_cursor(0, page.cols.max(1) as i64),
             Action::Top if in_list => self.to_end(false),
@@ -205,7 +214,7 @@ impl Debugger {
                     let text = crate::text::number::exact(value.get(cell.flat));
                     effects.push(Effect::Copy {
                         text,
-                        what: Msg::new("tui.what.cell"),
+                        done: Msg::new("tui.sent.cell"),
                     });
                 }
             }
@@ -213,7 +222,7 @@ impl Debugger {
                 if let Some(line) = self.line(number, usize::MAX) {
                     effects.push(Effect::Copy {
                         text: line.text(),
-                        what: Msg::new("tui.what.line"),
+                        done: Msg::new("tui.sent.line"),
                     });
                 }
             }
@@ -221,7 +230,7 @@ impl Debugger {
                 if let Some(text) = self.table_text() {
                     effects.push(Effect::Copy {
                         text,
-                        what: Msg::new("tui.what.table"),
+                        done: Msg::new("tui.sent.table"),
                     });
                 }
             }
@@ -230,11 +239,11 @@ impl Debugger {
     }
 
     fn look_for(&mut self, text: &str, forward: bool, ui: &mut Ui) {
-        if !self.search(text, forward, ui.settings.digits) {
-            ui.say(
-                Level::Error,
-                Msg::new("tui.said.not_found").arg("text", crate::text::escape(text)),
-            );
+        let missing = || Msg::new("tui.said.not_found").arg("text", crate::text::escape(text));
+        match self.search(text, forward, ui.settings.digits) {
+            Ok(true) => {}
+            Ok(false) => ui.say(Level::Error, missing()),
+            Err(why) => ui.say(Level::Error, why),
         }
     }
 

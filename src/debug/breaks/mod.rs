@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! breakpoint = ["once"] { place } { "not" place } [ "if" condition ] ["count" N] ["once"]
-//! place      = N | N..M | NAME | GLOB | /REGEX/ | op:NAME | phase:GLOB | run:NAME
+//! place      = N | N.M | N..M | NAME | GLOB | /REGEX/ | op:NAME | phase:GLOB | run:NAME
 //! ```
 //! All places must fit. A NAME is a symbol or a path, else a scope with all that is inside; in a GLOB `*` is one word between
 //! points, `**` any number. A place that says which tensors it is about also stops at those that no step shows, inside the

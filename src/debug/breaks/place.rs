@@ -11,7 +11,7 @@ use crate::debug::here::{Here, Target};
 use crate::program::Op;
 use crate::scenario::diagnostic::nearest;
 use crate::text::{Msg, escape};
-use crate::walkthrough::Step;
+use crate::walkthrough::{Role, Step, expand};
 
 /// A word of a breakpoint and where it stands, in characters.
 pub(super) struct Word {
@@ -53,6 +53,8 @@ pub(super) fn words(text: &str) -> Vec<Word> {
 #[derive(Clone, Debug)]
 pub(super) enum Term {
     Steps(RangeInclusive<u32>),
+    /// What a sub-step computes: the number of its step, and the path.
+    SubStep(u32, String),
     /// A symbol or a path.
     Name(String),
     /// What stands inside a scope.
@@ -183,6 +185,7 @@ impl Term {
     pub fn fits_step(&self, step: &Step) -> bool {
         match self {
             Term::Steps(range) => step.number.first().is_some_and(|n| range.contains(n)),
+            Term::SubStep(number, _) => step.number.first() == Some(number),
             // `phase:decoder.1` is also `decoder.1 (training)`.
             Term::Phase(glob) => {
                 let whole = step.phase.replace('.', "/");
@@ -202,6 +205,7 @@ impl Term {
     fn fits_node(&self, path: &str, symbol: &str, op: &Op) -> bool {
         match self {
             Term::Name(name) => symbol == name || path == name,
+            Term::SubStep(_, of) => path == of,
             Term::Scope(name) => {
                 let inside = path.strip_prefix(name.as_str());
                 inside.is_some_and(|rest| rest.starts_with('.'))
@@ -222,6 +226,18 @@ fn named(word: &Word, name: &str, here: &Here<'_>) -> Result<Term, ExprError> {
 
 fn steps(word: &Word, here: &Here<'_>) -> Result<Term, ExprError> {
     let text = word.text.as_str();
+    let numbers: Result<Vec<u32>, _> = text.split('.').map(str::parse).collect();
+    if let Ok([step, inner @ ..]) = numbers.as_deref()
+        && !inner.is_empty()
+    {
+        let msg = || {
+            wrong(
+                word,
+                Msg::new("break.no_sub_step").arg("text", escape(text)),
+            )
+        };
+        return sub_step(*step, inner, here).ok_or_else(msg);
+    }
     let (from, to) = text.split_once("..").unwrap_or((text, text));
     let last = here.steps.list().iter().filter_map(|s| s.number.first());
     let last = last.max().copied().unwrap_or(0);
@@ -239,4 +255,21 @@ fn steps(word: &Word, here: &Here<'_>) -> Result<Term, ExprError> {
     }
     let msg = Msg::new("break.no_steps").arg("text", escape(text));
     Err(wrong(word, msg.arg("last", last)))
+}
+
+/// The sub-step `inner` of a step, `40.2`: the tensor that it computes.
+fn sub_step(number: u32, inner: &[u32], here: &Here<'_>) -> Option<Term> {
+    let mut step = here.steps.list()[here.steps.position(number)?].clone();
+    let program = &here.session.runs[step.run].program;
+    for n in inner {
+        let at = (*n as usize).checked_sub(1)?;
+        let mut inside = expand(program, &step);
+        if at >= inside.len() {
+            return None;
+        }
+        step = inside.swap_remove(at);
+    }
+    let result = step.views.iter().rfind(|v| v.role == Role::Result)?;
+    let path = &program.node(result.node).path;
+    Some(Term::SubStep(number, path.to_string()))
 }

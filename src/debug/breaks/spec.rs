@@ -110,6 +110,11 @@ impl Spec {
         &self.text
     }
 
+    /// Whether it goes away once it has stopped.
+    pub fn is_once(&self) -> bool {
+        self.once
+    }
+
     /// The same, gone once it has stopped.
     #[must_use]
     pub fn once(self) -> Self {

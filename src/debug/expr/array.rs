@@ -20,6 +20,8 @@ pub struct Array {
     strides: [usize; MAX_RANK],
     source: Source,
     origin: Option<(usize, NodeId)>,
+    /// A whole recorded part whose first axis, a batch of 1, is left out.
+    batch_left_out: bool,
     truth: bool,
 }
 
@@ -45,6 +47,7 @@ impl Array {
             strides: shape.strides(),
             source: Source::Own(data.into()),
             origin: None,
+            batch_left_out: false,
             truth: false,
         }
     }
@@ -74,6 +77,7 @@ impl Array {
             strides,
             source: Source::Recorded(value),
             origin: Some((run, node)),
+            batch_left_out: part.of.dims().first() == Some(&1) && !part.kept[0],
             truth: false,
         }
     }
@@ -83,6 +87,12 @@ impl Array {
     pub(super) fn with_truth(mut self, truth: bool) -> Self {
         self.truth = truth;
         self
+    }
+
+    /// Whether `indices` begin with one of a batch of 1 that is left out of the shape, as tensors are indexed where
+    /// they are whole.
+    pub(super) fn counts_batch(&self, indices: usize) -> bool {
+        self.batch_left_out && indices == self.shape.rank() + 1
     }
 
     /// Lengths and names of the axes.
@@ -220,6 +230,7 @@ impl Array {
             .collect();
         self.strides.copy_within(axis + 1.., axis);
         self.shape = Shape::named(&dims);
+        self.batch_left_out = false;
     }
 
     /// One place of an axis, which goes away. The place must be inside.
@@ -233,6 +244,7 @@ impl Array {
     pub(super) fn range(mut self, axis: usize, range: std::ops::Range<usize>) -> Self {
         self.start += range.start * self.strides[axis];
         self.shape = self.shape.with_dim(axis, range.len());
+        self.batch_left_out = false;
         self
     }
 
@@ -244,6 +256,7 @@ impl Array {
             dims.swap(rank - 2, rank - 1);
             self.strides.swap(rank - 2, rank - 1);
             self.shape = Shape::named(&dims);
+            self.batch_left_out = false;
         }
         self
     }

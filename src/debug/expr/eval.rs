@@ -263,7 +263,48 @@ fn place(i: i64, len: usize) -> Option<usize> {
     usize::try_from(if i < 0 { i + len as i64 } else { i }).ok()
 }
 
+/// One place of an axis, or some of them.
+enum Part {
+    At(usize),
+    Range(std::ops::Range<usize>),
+}
+
+/// What an index stands for on an axis of length `len`.
+fn part(p: &PickNode, len: usize, scope: &dyn Scope) -> Result<Part> {
+    let bad = |msg: Msg| ExprError::new(Fault::Value, p.at.clone(), msg);
+    let bound = |node: &Node, most: usize| {
+        let i = whole(node, scope)?;
+        let outside = || bad(Msg::new("expr.outside").arg("index", i).arg("len", len));
+        place(i, len).filter(|at| *at <= most).ok_or_else(outside)
+    };
+    let (from, to) = match &p.pick {
+        Pick::At(i) => {
+            let Some(last) = len.checked_sub(1) else {
+                let outside = Msg::new("expr.outside").arg("index", whole(i, scope)?);
+                return Err(bad(outside.arg("len", len)));
+            };
+            return bound(i, last).map(Part::At);
+        }
+        Pick::Range(from, to) => (from, to),
+    };
+    let or = |node: &Option<Node>, default| node.as_ref().map_or(Ok(default), |n| bound(n, len));
+    let range = or(from, 0)?..or(to, len)?;
+    if range.is_empty() {
+        return Err(bad(Msg::new("expr.empty_range")));
+    }
+    Ok(Part::Range(range))
+}
+
 fn index(mut of: Array, picks: &[PickNode], scope: &dyn Scope) -> Result<Array> {
+    // Reports and paths count a batch of 1, names of cells do not: both are understood.
+    let in_order = picks.iter().filter(|p| p.axis.is_none()).count();
+    let picks = match picks {
+        [first, rest @ ..] if first.axis.is_none() && of.counts_batch(in_order) => {
+            part(first, 1, scope)?;
+            rest
+        }
+        all => all,
+    };
     let shape = *of.shape();
     // Axes that went away move those behind them.
     let mut gone: Vec<usize> = Vec::new();
@@ -291,33 +332,12 @@ fn index(mut of: Array, picks: &[PickNode], scope: &dyn Scope) -> Result<Array> 
             ));
         }
         let now = axis - gone.iter().filter(|g| **g < axis).count();
-        let len = shape.dims()[axis];
-        let outside = |i: i64| bad(Msg::new("expr.outside").arg("index", i).arg("len", len));
-        match &p.pick {
-            Pick::At(i) => {
-                let i = whole(i, scope)?;
-                let at = place(i, len)
-                    .filter(|at| *at < len)
-                    .ok_or_else(|| outside(i))?;
+        match part(p, shape.dims()[axis], scope)? {
+            Part::At(at) => {
                 of = of.at(now, at);
                 gone.push(axis);
             }
-            Pick::Range(from, to) => {
-                let bound = |node: &Option<Node>, default: usize| match node {
-                    None => Ok(default),
-                    Some(node) => {
-                        let i = whole(node, scope)?;
-                        place(i, len)
-                            .filter(|at| *at <= len)
-                            .ok_or_else(|| outside(i))
-                    }
-                };
-                let range = bound(from, 0)?..bound(to, len)?;
-                if range.is_empty() {
-                    return Err(bad(Msg::new("expr.empty_range")));
-                }
-                of = of.range(now, range);
-            }
+            Part::Range(range) => of = of.range(now, range),
         }
     }
     Ok(of)
@@ -354,6 +374,13 @@ fn call(
             .iter()
             .position(|a| a == axis)
             .ok_or_else(|| no_axis(at.clone(), axis.name().to_owned()))?,
+        // What has no value is a slip in the name of an axis.
+        AxisNode::Place(n)
+            if let Kind::Name(name) = &n.kind
+                && let Err(NameFault::Unknown(_)) = scope.named(name) =>
+        {
+            return Err(no_axis(n.at.clone(), escape(name).into_owned()));
+        }
         AxisNode::Place(n) => {
             let i = whole(n, scope)?;
             place(i, shape.rank())

@@ -34,7 +34,7 @@ pub enum Function {
     RowSum,
     /// Lengths of the axes.
     Shape,
-    /// Number of cells.
+    /// Number of cells; of a condition the number of cells for which it holds.
     Count,
     /// Whether any cell is true.
     Any,
@@ -133,6 +133,7 @@ impl Function {
     /// Of a whole tensor.
     pub(super) fn eval(self, x: &Array) -> Array {
         match self {
+            Function::Count if x.is_truth() => Function::Sum.eval(x),
             Function::Shape => {
                 let dims: Vec<f64> = x.shape().dims().iter().map(|&n| n as f64).collect();
                 Array::new(Shape::new(&[dims.len()]), dims)
@@ -164,6 +165,9 @@ impl Function {
 
     /// Along one axis, which goes away; the whole where there is none.
     pub(super) fn along(self, x: &Array, axis: Option<usize>) -> Array {
+        if self == Function::Count && x.is_truth() {
+            return Function::Sum.along(x, axis);
+        }
         x.fold_along(axis, &mut |scan| self.fold(scan))
             .with_truth(self.is_truth())
     }

@@ -321,19 +321,12 @@ fn quantity(n: u64) -> String {
 
 /// What happened.
 pub(super) fn log(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
-    let all: Vec<_> = app.ui.messages.all().collect();
-    if all.is_empty() {
+    let all = app.ui.messages.all();
+    if all.len() == 0 {
         return nothing(area, buf, "tui.no_log", look);
     }
-    let first = all.len().saturating_sub(usize::from(area.height));
-    for (y, message) in (area.y..).zip(&all[first..]) {
-        let line = Rect {
-            y,
-            height: 1,
-            ..area
-        };
-        crate::tui::widgets::status::message(line, buf, message, look);
-    }
+    let text = crate::tui::widgets::status::messages(all, area.width, look);
+    text.render(area, buf, usize::MAX, None, look);
 }
 
 /// Bookmarks and the way back.

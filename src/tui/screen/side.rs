@@ -157,7 +157,7 @@ fn of_path(seen: &Seen<'_>, digits: NumberFormat) -> Msg {
     Msg::new("side.path_differs")
         .arg("differing", p.differing)
         .arg("cells", p.cells)
-        .arg("largest", digits.format(p.max_difference))
+        .arg("largest", digits.format_nonzero(p.max_difference))
 }
 
 /// The cell on both sides: its values, and where they come from.

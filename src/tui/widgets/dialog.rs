@@ -90,9 +90,17 @@ pub fn prompt(screen: Rect, buf: &mut Buffer, prompt: &Prompt, look: &Look) {
     let rest = Rect::new(line.x + used, line.y, line.width - used, 1);
     editor(rest, buf, &prompt.editor, look);
     let n = prompt.completions.len();
-    let height = n.min(10).min(usize::from(screen.height.saturating_sub(2)));
+    let height = n.min(12).min(usize::from(screen.height.saturating_sub(2)));
     if height == 0 {
         return;
+    }
+    if n > height {
+        // Which of how many, as not all are seen.
+        let at = prompt.selected.map_or(1, |s| s + 1);
+        let count = format!(" {at}/{n}");
+        let width = look.width(&count).min(line.width);
+        let x = line.right() - width;
+        put(buf, line, (x, line.y), &count, width, look.theme.dim, look);
     }
     let about = |key: &str| {
         if key.is_empty() {

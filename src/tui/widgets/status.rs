@@ -10,6 +10,8 @@ use crate::app::keymap::{Context, Keymap};
 use crate::app::messages::{Level, Message};
 use crate::tui::draw::{Look, put};
 
+use super::paragraph::{Span, Wrapped};
+
 /// Draws `left` and `right` at the two ends of a line; the right end goes first where there is little room.
 pub fn ends(area: Rect, buf: &mut Buffer, left: &str, right: &str, look: &Look) {
     let area = area.intersection(buf.area);
@@ -104,8 +106,7 @@ pub fn level(level: Level, look: &Look) -> (&'static str, Style) {
     }
 }
 
-/// Draws a message.
-pub fn message(area: Rect, buf: &mut Buffer, message: &Message, look: &Look) {
+fn message_text(message: &Message, look: &Look) -> (String, Style) {
     let (mark, style) = level(message.level, look);
     let mut text = message.text.render(look.lang);
     if !mark.is_empty() {
@@ -114,5 +115,22 @@ pub fn message(area: Rect, buf: &mut Buffer, message: &Message, look: &Look) {
     if message.times > 1 {
         text = format!("{text} (x{})", message.times);
     }
+    (text, style)
+}
+
+/// Messages below each other, whole: what is too long for a line goes on in the next one.
+pub fn messages<'m>(all: impl Iterator<Item = &'m Message>, width: u16, look: &Look) -> Wrapped {
+    let mut spans = Vec::new();
+    for message in all {
+        let (text, style) = message_text(message, look);
+        let end = if spans.is_empty() { "" } else { "\n" };
+        spans.push(Span::new(format!("{end}{text}"), style));
+    }
+    Wrapped::new(&spans, width, look)
+}
+
+/// Draws a message.
+pub fn message(area: Rect, buf: &mut Buffer, message: &Message, look: &Look) {
+    let (text, style) = message_text(message, look);
     put(buf, area, (area.x, area.y), &text, area.width, style, look);
 }

@@ -464,6 +464,8 @@ impl Debugger {
             Action::Right | Action::Next | Action::NextTerm => t.go(t.at + 1),
             Action::PageUp => t.go(t.at.saturating_sub(10)),
             Action::PageDown => t.go(t.at.saturating_add(10)),
+            Action::HalfUp => t.go(t.at.saturating_sub(5)),
+            Action::HalfDown => t.go(t.at.saturating_add(5)),
             Action::First | Action::RowStart | Action::Top => t.go(0),
             Action::Last | Action::RowEnd | Action::Bottom => t.go(u64::MAX),
             Action::Up | Action::AxisPrev => t.map = (t.map.min(maps - 1) + maps - 1) % maps,
