@@ -235,13 +235,13 @@ fn an_edited_step_differs_from_the_reference() {
     let told = play(
         Path::new(&format!("{CASE}.ron")),
         &[
-            "ablate layer encoder.1",
+            "ablate layer encoder.0",
             &format!("compare {CASE}.safetensors"),
         ],
     );
     let first = &told[1]["answers"][0]["rows"][0];
     let text = first["text"].as_str().expect("a text");
-    assert!(text.contains("encoder.1."), "{text}");
+    assert!(text.contains("encoder.0."), "{text}");
     assert_eq!(first["level"], "warning");
 }
 
