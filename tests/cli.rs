@@ -97,3 +97,18 @@ fn a_full_disk_is_told() {
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).starts_with("error: cannot write to standard output"));
 }
+
+#[cfg(feature = "tui")]
+#[test]
+fn a_script_is_told_what_the_screen_would_show() {
+    let said = |command: &str| {
+        let output = run(&["--lang", "en", "play", "water_class", "-e", command]);
+        assert_eq!(output.status.code(), Some(0), "{command}");
+        let told = text(&output.stdout).to_owned();
+        let (first, rest) = told.split_once('\n').expect("lines");
+        assert_eq!(first, format!("> {command}"));
+        rest.trim().to_owned()
+    };
+    assert!(!said("side-by-side head 0 0").is_empty());
+    assert!(said("view heads").contains("snapshot SCENARIO --view heads"));
+}
