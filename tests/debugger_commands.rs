@@ -279,7 +279,7 @@ fn a_batch_of_one_is_counted_in_an_index_or_not() {
     );
     let told = tell(&mut app, "print encoder.0.ffn.act[1,1,2]");
     let text = told.messages[0].text.to_string();
-    assert!(text.contains("1"), "{text}");
+    assert!(text.contains('1'), "{text}");
     assert_eq!(told.messages[0].level, Level::Error);
     let told = tell(&mut app, "why encoder.0.ffn.out[0,2,3]");
     assert!(

@@ -92,7 +92,7 @@ impl Arg for Place {
         // As in expressions, a name that is no plain word may stand in quotes.
         let quoted = text.strip_prefix('"').and_then(|t| t.split_once('"'));
         let (name, tail) = match quoted {
-            Some((name, tail)) if tail.is_empty() => (name, None),
+            Some((name, "")) => (name, None),
             Some((name, tail)) => {
                 let tail = tail.trim_start().strip_prefix('[');
                 (name, Some(tail.ok_or_else(|| bad(text, Self::USAGE))?))

@@ -1,12 +1,14 @@
 //! npz archives of NumPy: numbers of the usual kinds, as tensors.
 //!
-//! An archive is a zip of `.npy` files: a magic word, a header that is a literal of Python (type, order, shape), and
-//! the bare numbers.
+//! An archive is a zip of `.npy` files, one an array.
 
 use std::collections::BTreeMap;
 use std::io::{Cursor, Read};
 
 use half::f16;
+use ndarray::ArrayD;
+use ndarray_npy::{ReadDataError, ReadNpyError, ReadNpyExt, ReadableElement};
+use py_literal::Value as Descr;
 use zip::ZipArchive;
 
 use super::tensors::{Stored, Tensors};
@@ -41,167 +43,81 @@ pub fn read<T: Real>(bytes: &[u8]) -> Result<Tensors<T>, String> {
     Ok(out)
 }
 
-/// What the header of an array says.
-struct Header<'a> {
-    /// Its type as NumPy writes it, such as `<f4`.
-    descr: &'a str,
-    /// Whether the first axis is the one whose neighbours lie side by side.
-    fortran: bool,
-    shape: Vec<usize>,
-    data: &'a [u8],
-}
+/// A number of IEEE 754 binary16, which the reader of arrays does not know.
+struct Half(f16);
 
-impl<'a> Header<'a> {
-    fn read(bytes: &'a [u8]) -> Option<Self> {
-        let rest = bytes.strip_prefix(b"\x93NUMPY")?;
-        let (len, start) = match rest {
-            [1, _, a, b, ..] => (usize::from(u16::from_le_bytes([*a, *b])), 4),
-            [2 | 3, _, a, b, c, d, ..] => (u32::from_le_bytes([*a, *b, *c, *d]) as usize, 6),
-            _ => return None,
+impl ReadableElement for Half {
+    fn read_to_end_exact_vec<R: Read>(
+        mut reader: R,
+        descr: &Descr,
+        len: usize,
+    ) -> Result<Vec<Self>, ReadDataError> {
+        let of: fn([u8; 2]) -> f16 = match descr.as_string().map(String::as_str) {
+            Some("<f2") => f16::from_le_bytes,
+            Some(">f2") => f16::from_be_bytes,
+            _ => return Err(ReadDataError::WrongDescriptor(descr.clone())),
         };
-        let text = rest.get(start..start + len)?;
-        let text = std::str::from_utf8(text).ok()?;
-        let shape = entry(text, "shape")?;
-        let dims = shape.trim_matches(['(', ')']).split(',').map(str::trim);
-        Some(Self {
-            descr: entry(text, "descr")?,
-            fortran: entry(text, "fortran_order")? == "True",
-            shape: dims
-                .filter(|d| !d.is_empty())
-                .map(|d| d.parse().ok())
-                .collect::<Option<_>>()?,
-            data: &rest[start + len..],
-        })
-    }
-}
-
-/// The value of a key in a dictionary of Python, without quotes.
-fn entry<'t>(dict: &'t str, key: &str) -> Option<&'t str> {
-    let after = dict.split_once(&format!("'{key}':"))?.1.trim_start();
-    if let Some(text) = after.strip_prefix('\'') {
-        return Some(text.split_once('\'')?.0);
-    }
-    let mut depth = 0_usize;
-    let end = after.find(|c| {
-        match c {
-            '(' | '[' => depth += 1,
-            ')' | ']' => depth = depth.saturating_sub(1),
-            _ => {}
+        let mut bytes = Vec::new();
+        reader.read_to_end(&mut bytes)?;
+        let (all, rest) = bytes.as_chunks::<2>();
+        if all.len() < len {
+            return Err(ReadDataError::MissingData);
         }
-        depth == 0 && matches!(c, ',' | '}')
-    })?;
-    Some(after[..end].trim_end())
+        let extra = (all.len() - len) * 2 + rest.len();
+        if extra > 0 {
+            return Err(ReadDataError::ExtraBytes(extra));
+        }
+        Ok(all.iter().map(|b| Half(of(*b))).collect())
+    }
 }
 
 /// One array; `Err` is what it is instead of an array of numbers: its type, its shape, or `?`.
 fn array<T: Real>(bytes: &[u8]) -> Result<(Tensor<T>, Stored), String> {
-    let unknown = || "?".to_owned();
-    let header = Header::read(bytes).ok_or_else(unknown)?;
-    if header.shape.len() > MAX_RANK {
-        return Err(format!("{:?}", header.shape));
+    type Read<T> = fn(&[u8]) -> Result<Tensor<T>, ReadNpyError>;
+    let kinds: [(Read<T>, Stored); 12] = [
+        (|b| of(b, |x: f64| x), Stored::F64),
+        (|b| of(b, |x: f32| x.into()), Stored::F32),
+        (|b| of(b, |x: Half| x.0.to_f64()), Stored::F16),
+        (|b| of(b, |x: i64| x as f64), Stored::Int),
+        (|b| of(b, |x: i32| x.into()), Stored::Int),
+        (|b| of(b, |x: bool| u8::from(x).into()), Stored::Small("b1")),
+        (|b| of(b, |x: u8| x.into()), Stored::Small("u1")),
+        (|b| of(b, |x: i8| x.into()), Stored::Small("i1")),
+        (|b| of(b, |x: u16| x.into()), Stored::Small("u2")),
+        (|b| of(b, |x: i16| x.into()), Stored::Small("i2")),
+        (|b| of(b, |x: u32| x.into()), Stored::Small("u4")),
+        (|b| of(b, |x: u64| x as f64), Stored::Small("u8")),
+    ];
+    let mut descr = None;
+    for (read, stored) in kinds {
+        match read(bytes) {
+            Ok(tensor) => return Ok((tensor, stored)),
+            // Another type may fit.
+            Err(ReadNpyError::WrongDescriptor(d)) => descr = Some(d),
+            Err(ReadNpyError::WrongNdim(_, n)) => return Err(format!("{n}-d")),
+            Err(_) => return Err("?".to_owned()),
+        }
     }
-    let (values, stored) =
-        numbers::<T>(header.descr, header.data).ok_or_else(|| header.descr.to_owned())?;
-    let shape = Shape::new(&header.shape);
-    if shape.checked_len() != Some(values.len()) {
-        return Err(unknown());
-    }
-    let values = if header.fortran {
-        rows_first(&header.shape, &values)
-    } else {
-        values
-    };
-    Ok((Tensor::new(shape, values), stored))
+    Err(match descr {
+        Some(Descr::String(name)) => name,
+        Some(other) => other.to_string(),
+        None => "?".to_owned(),
+    })
 }
 
-/// Numbers of the type that `descr` names; `None` for another type, or where the bytes end within a number.
-fn numbers<T: Real>(descr: &str, data: &[u8]) -> Option<(Vec<T>, Stored)> {
-    fn each<T: Real, const N: usize>(
-        data: &[u8],
-        big: bool,
-        of: impl Fn([u8; N]) -> f64,
-    ) -> Option<Vec<T>> {
-        let (all, rest) = data.as_chunks::<N>();
-        let number = |mut bytes: [u8; N]| {
-            if big {
-                bytes.reverse();
-            }
-            T::from_f64(of(bytes))
-        };
-        rest.is_empty()
-            .then(|| all.iter().map(|b| number(*b)).collect())
+/// An array whose elements are `E`.
+fn of<T: Real, E: ReadableElement>(
+    bytes: &[u8],
+    widen: impl Fn(E) -> f64,
+) -> Result<Tensor<T>, ReadNpyError> {
+    let array = ArrayD::<E>::read_npy(bytes)?;
+    if array.ndim() > MAX_RANK {
+        return Err(ReadNpyError::WrongNdim(Some(MAX_RANK), array.ndim()));
     }
-    let (order, kind) = descr.split_at_checked(1)?;
-    let big = match order {
-        "<" | "|" => false,
-        ">" => true,
-        _ => return None,
-    };
-    let (values, stored) = match kind {
-        "f8" => (each(data, big, f64::from_le_bytes), Stored::F64),
-        "f4" => (
-            each(data, big, |b| f64::from(f32::from_le_bytes(b))),
-            Stored::F32,
-        ),
-        "f2" => (
-            each(data, big, |b| f16::from_le_bytes(b).to_f64()),
-            Stored::F16,
-        ),
-        "i8" => (
-            each(data, big, |b| i64::from_le_bytes(b) as f64),
-            Stored::Int,
-        ),
-        "i4" => (
-            each(data, big, |b| f64::from(i32::from_le_bytes(b))),
-            Stored::Int,
-        ),
-        "u8" => (
-            each(data, big, |b| u64::from_le_bytes(b) as f64),
-            Stored::Small("u8"),
-        ),
-        "u4" => (
-            each(data, big, |b| f64::from(u32::from_le_bytes(b))),
-            Stored::Small("u4"),
-        ),
-        "i2" => (
-            each(data, big, |b| f64::from(i16::from_le_bytes(b))),
-            Stored::Small("i2"),
-        ),
-        "u2" => (
-            each(data, big, |b| f64::from(u16::from_le_bytes(b))),
-            Stored::Small("u2"),
-        ),
-        "i1" => (
-            each(data, big, |b| f64::from(i8::from_le_bytes(b))),
-            Stored::Small("i1"),
-        ),
-        "u1" => (
-            each(data, big, |[b]: [u8; 1]| f64::from(b)),
-            Stored::Small("u1"),
-        ),
-        "b1" => (
-            each(data, big, |[b]: [u8; 1]| f64::from(u8::from(b != 0))),
-            Stored::Small("b1"),
-        ),
-        _ => return None,
-    };
-    Some((values?, stored))
-}
-
-/// The numbers of an array whose first axis runs fastest, with its last axis running fastest.
-fn rows_first<T: Real>(dims: &[usize], values: &[T]) -> Vec<T> {
-    (0..values.len())
-        .map(|mut flat| {
-            let mut strides = values.len();
-            let mut at = 0;
-            for &n in dims.iter().rev() {
-                strides /= n;
-                at += flat % n * strides;
-                flat /= n;
-            }
-            values[at]
-        })
-        .collect()
+    let shape = Shape::new(array.shape());
+    // Whatever the order in memory, this is the logical one.
+    let numbers: Vec<T> = array.into_iter().map(|x| T::from_f64(widen(x))).collect();
+    Ok(Tensor::new(shape, numbers))
 }
 
 #[cfg(test)]
@@ -267,6 +183,6 @@ mod tests {
         assert_eq!(kind(&npy("'<f4'", "False", "(3,)", &[0; 8])), "?");
         assert_eq!(kind(b"text"), "?");
         let deep = npy("'<f4'", "False", "(1, 1, 1, 1, 1, 1, 1, 1, 1)", &[0; 4]);
-        assert_eq!(kind(&deep), "[1, 1, 1, 1, 1, 1, 1, 1, 1]");
+        assert_eq!(kind(&deep), "9-d");
     }
 }

@@ -26,10 +26,10 @@ pub fn draw(ui: &Ui, area: Rect, buf: &mut Buffer, look: &Look) -> Scrolling {
 }
 
 /// How far `lines` can be scrolled inside of `inside`.
-fn scrolling(lines: usize, inside: Rect) -> Option<Scrolling> {
+fn scrolling(lines: usize, inside: Rect) -> Scrolling {
     let page = usize::from(inside.height);
     let end = lines.saturating_sub(page);
-    Some(Scrolling { end, page })
+    Scrolling { end, page }
 }
 
 fn one(ui: &Ui, overlay: &Overlay, area: Rect, buf: &mut Buffer, look: &Look) -> Option<Scrolling> {
@@ -41,7 +41,7 @@ fn one(ui: &Ui, overlay: &Overlay, area: Rect, buf: &mut Buffer, look: &Look) ->
         Overlay::Help { scroll } => {
             let inside = dialog::popup(area, buf, word("tui.help.title"), (wide, tall), look);
             let (_, lines) = help::render(inside, buf, &ui.keymap, *scroll, look);
-            return scrolling(lines, inside);
+            return Some(scrolling(lines, inside));
         }
         Overlay::Palette(palette) => self::palette(palette, &ui.keymap, area, buf, look),
         Overlay::Export(form) => export(form, area, buf, look),
@@ -49,7 +49,7 @@ fn one(ui: &Ui, overlay: &Overlay, area: Rect, buf: &mut Buffer, look: &Look) ->
             let inside = dialog::popup(area, buf, word("tui.messages.title"), (wide, tall), look);
             let text = status::messages(ui.messages.all(), inside.width, look);
             text.render(inside, buf, *scroll, None, look);
-            return scrolling(text.height(), inside);
+            return Some(scrolling(text.height(), inside));
         }
         Overlay::List {
             title,
@@ -91,7 +91,7 @@ fn one(ui: &Ui, overlay: &Overlay, area: Rect, buf: &mut Buffer, look: &Look) ->
                 look,
             );
             text.render(inside, buf, *scroll, None, look);
-            return scrolling(text.height(), inside);
+            return Some(scrolling(text.height(), inside));
         }
         Overlay::Confirm { question, .. } => {
             let text = format!(
