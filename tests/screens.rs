@@ -300,14 +300,19 @@ fn tables_of_the_formula_come_first_and_those_left_out_are_named() {
             assert!(text.contains(word), "{word} in step {step}:\n{text}");
         }
     };
-    seen(57, (80, 24), &["A1 4×4", "A2 4×4"]);
+    // The result with what it is computed from; the other head has no room, but a name.
+    seen(
+        57,
+        (80, 24),
+        &["score2 4×4", "A2 4×4", "more tables (+5): exp sum A1 "],
+    );
     let all = ["Q2 4×2", "K2ᵀ 2×4", "score2 4×4", "more tables (+"];
     seen(68, (80, 24), &all);
     seen(23, (120, 36), &["Q1 4×2", "K1ᵀ 2×4", "score1 4×4 head 1/2"]);
     for size in [(80, 24), (80, 15)] {
         seen(94, size, &["P 1×8", "more tables (+"]);
     }
-    seen(94, (80, 8), &["P 1×8", "+6 more"]);
+    seen(94, (80, 8), &["P 1×8", "+7 more"]);
     // In the reader's language.
     app.ui.settings.lang = Lang::Zh;
     assert!(text(&app, (80, 15)).contains("另有"));
@@ -333,7 +338,7 @@ fn the_cursor_begins_at_the_prediction_and_crosses_from_table_to_table() {
     app.ui.focus = tui_transformer::app::ui::Focus::Stage;
     assert!(text(&app, (80, 24)).contains(" table"));
     press(&mut app, "end right");
-    assert_eq!(cursor(&app), "predicted_id[0][0]");
+    assert_eq!(cursor(&app), "predicted_id[0]");
     press(&mut app, "left");
     assert_eq!(cursor(&app), "P[0][7]");
     for _ in 0..20 {
