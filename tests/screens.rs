@@ -500,7 +500,8 @@ fn all_views_in_all_languages_and_glyph_sets() {
 
 /// Costs without what was measured.
 fn untimed(text: &str) -> String {
-    let lines = text.lines().filter(|l| !l.contains(" ms"));
+    let timed = |line: &&str| line.contains(" ms") || line.contains(" 毫秒");
+    let lines = text.lines().filter(|line| !timed(line));
     let words = lines.flat_map(str::split_whitespace);
     let kept: Vec<&str> = words.filter(|w| !w.contains('%')).collect();
     kept.join(" ")
