@@ -6,7 +6,7 @@ use super::doc::{CellValues, DerivationDoc, StepDoc, TensorDoc};
 use crate::explain::{Explainer, Style, formula};
 use crate::program::Program;
 use crate::session::{Session, Steps, stages};
-use crate::tensor::Value;
+use crate::tensor::{ResolvedSlice, Value};
 use crate::text::{Lang, Msg, NumberFormat};
 use crate::trace::derive::{Cell, copied};
 use crate::trace::{AnyTrace, AnyValue, RunError};
@@ -127,17 +127,44 @@ pub fn step_formula(s: &Session, steps: &Steps, at: usize, step: &Step) -> Strin
     parts.join(";  ")
 }
 
+/// Cells of a part that are all followed to where they were moved from; of a larger one its corners are, so that the
+/// work does not grow with it.
+const MOST_MOVED: usize = 1024;
+
+/// The first and the last cell along every axis.
+fn corners(cells: &ResolvedSlice) -> Vec<usize> {
+    let shape = cells.shape();
+    let mut at = vec![Vec::new()];
+    for &n in shape.dims() {
+        let ends = if n > 1 { vec![0, n - 1] } else { vec![0] };
+        let longer = |index: &Vec<usize>| {
+            let index = index.clone();
+            ends.iter()
+                .map(move |end| [&index[..], &[*end]].concat())
+                .collect::<Vec<_>>()
+        };
+        at = at.iter().flat_map(longer).collect();
+    }
+    at.iter().map(|index| cells.flat(index)).collect()
+}
+
 /// Which part of the tensor that a view was only moved from it shows: `[:, 0..2]`. `None` where the view is not a
 /// part, is computed, or shows all.
 fn moved_part(program: &Program, view: &View) -> Option<String> {
-    let mut cells: Vec<Cell> = view
-        .cells
-        .flats()
-        .map(|flat| Cell {
-            node: view.node,
-            flat,
-        })
-        .collect();
+    if view.slice.is_all() {
+        return None;
+    }
+    let count = view.cells.shape().len();
+    let flats = if count <= MOST_MOVED {
+        view.cells.flats().collect()
+    } else {
+        corners(&view.cells)
+    };
+    let cell = |flat| Cell {
+        node: view.node,
+        flat,
+    };
+    let mut cells: Vec<Cell> = flats.into_iter().map(cell).collect();
     loop {
         cells = cells
             .iter()
@@ -149,7 +176,7 @@ fn moved_part(program: &Program, view: &View) -> Option<String> {
         }
     }
     let of = program.node(cells[0].node);
-    if view.slice.is_all() || cells.len() >= of.shape.len() {
+    if count >= of.shape.len() {
         return None;
     }
     let at: Vec<_> = cells.iter().map(|c| of.shape.unflat(c.flat)).collect();
