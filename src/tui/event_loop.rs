@@ -44,6 +44,8 @@ pub fn run(program: &mut dyn Program) -> io::Result<()> {
     let mut screen = Screen::open()?;
     let (sender, events) = mpsc::channel();
     signals::listen(sender.clone())?;
+    // Begins to listen for changes of size before the first frame asks for one: a change in between would be lost.
+    crossterm::event::poll(Duration::ZERO)?;
     std::thread::Builder::new()
         .name("input".to_owned())
         .spawn(move || {
