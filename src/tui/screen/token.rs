@@ -105,12 +105,23 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
         return nothing(area, buf, "tui.no_token", look);
     };
     let list = d.steps.list();
-    let steps = list.iter().enumerate().filter(|(_, s)| s.run == here.run);
-    let rows: Vec<Row> = steps
-        .flat_map(|(i, s)| s.views.iter().enumerate().map(move |(k, v)| (i, k, v)))
-        .filter(|(_, _, v)| v.run == here.run)
-        .filter_map(|(i, k, v)| row_in(d, i, k, v, &token))
-        .collect();
+    let height = usize::from(area.height.saturating_sub(1));
+    let rows_of = |i: usize| {
+        let own = |v: &&View| list[i].run == here.run && v.run == here.run;
+        let views = list[i].views.iter().enumerate();
+        views
+            .filter(move |(_, v)| own(v))
+            .filter_map(|(k, v)| row_in(d, i, k, v, &token))
+            .collect::<Vec<Row>>()
+    };
+    // No more than a screen of rows before and after: the rest of a long run is not looked at.
+    let next = (d.position() + 1).min(list.len());
+    let before = (0..next).rev();
+    let before = before.flat_map(|i| rows_of(i).into_iter().rev());
+    let mut rows: Vec<Row> = before.take(height.max(1)).collect();
+    rows.reverse();
+    let at = rows.len().saturating_sub(1);
+    rows.extend((next..list.len()).flat_map(rows_of).take(height));
     let labels = d.session.view_labels(here).0;
     let first = token_axis(here).map_or(0, |a| here.cells.ranges[a].start);
     let name = token.at.checked_sub(first).and_then(|at| labels.get(at));
@@ -120,11 +131,6 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
         .render(look.lang);
     let style = look.theme.title;
     put(buf, area, (area.x, area.y), &title, area.width, style, look);
-    let height = usize::from(area.height.saturating_sub(1));
-    let at = rows
-        .iter()
-        .rposition(|r| r.step <= d.position())
-        .unwrap_or(0);
     let middle = at.saturating_sub(height / 2);
     let first = follow(middle, at, height.max(1), rows.len());
     for (k, row) in rows.iter().enumerate().skip(first).take(height) {
@@ -149,9 +155,16 @@ fn one(app: &App, row: &Row, current: bool, line: Rect, buf: &mut Buffer, look: 
     let squares = (0..row.len.min(NORMED)).map(|c| number(c).powi(2));
     let norm = squares.sum::<f64>().sqrt();
     let digits = app.ui.settings.digits;
-    let text: Vec<String> = (0..row.len.min(WRITTEN))
-        .map(|c| digits.format(number(c)))
-        .collect();
+    // Written until the line is full, so that what is cut off can be seen to be.
+    let mut text = String::new();
+    for c in 0..row.len.min(WRITTEN) {
+        if text.chars().count() > usize::from(line.width) {
+            break;
+        }
+        let apart = if c == 0 { " " } else { "  " };
+        text.push_str(apart);
+        text.push_str(&digits.format(number(c)));
+    }
     let style = if current {
         look.theme.accent
     } else {
@@ -164,7 +177,7 @@ fn one(app: &App, row: &Row, current: bool, line: Rect, buf: &mut Buffer, look: 
             look.fit(&format!("‖{}‖", digits.format(norm)), 12, Align::Right),
             look.theme.dim,
         ),
-        (format!(" {}", text.join("  ")), style),
+        (text, style),
     ];
     let mut x = line.x;
     for (text, style) in pieces {
