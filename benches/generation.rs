@@ -39,9 +39,7 @@ fn config() -> ModelConfig {
 fn weights(config: &ModelConfig, vocab: VocabSizes) -> Bindings<f32> {
     let mut state = 1_u64;
     let mut next = || {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         ((state >> 40) as f32 / (1_u64 << 24) as f32 - 0.5) * 0.08
     };
     parameters(config, vocab)
@@ -56,15 +54,9 @@ fn weights(config: &ModelConfig, vocab: VocabSizes) -> Bindings<f32> {
 
 /// When each token came.
 fn times(program: &Arc<Program>, bindings: &Bindings<f32>, tokens: usize) -> Vec<Duration> {
-    let ends: Vec<NodeId> = (0..tokens)
-        .map(|i| program.find(&format!("gen.{i}.next.id")).unwrap())
-        .collect();
+    let ends: Vec<NodeId> = (0..tokens).map(|i| program.find(&format!("gen.{i}.next.id")).unwrap()).collect();
     let mut came = Vec::new();
-    let settings = Settings {
-        keep: Keep::only(program, |_| false),
-        timed: false,
-        ..Settings::default()
-    };
+    let settings = Settings { keep: Keep::only(program, |_| false), timed: false, ..Settings::default() };
     let start = Instant::now();
     let mut sink = |_: &Program, id: NodeId, _: &Value<f32>| {
         if ends.get(came.len()) == Some(&id) {
@@ -81,27 +73,15 @@ fn main() {
     let cached = numbers.first().copied().unwrap_or(512);
     let uncached = numbers.get(1).copied().unwrap_or(64);
     let config = config();
-    let vocab = VocabSizes {
-        source: WORDS,
-        target: WORDS,
-    };
+    let vocab = VocabSizes { source: WORDS, target: WORDS };
     let bindings = weights(&config, vocab);
     for (name, tokens, cache) in [("cached", cached, true), ("uncached", uncached, false)] {
-        let calls = Calls::Free {
-            from: vec![1],
-            max_new: tokens,
-            choice: Choice::Greedy,
-        };
+        let calls = Calls::Free { from: vec![1], max_new: tokens, choice: Choice::Greedy };
         let built = Instant::now();
         let m = ModelBuilder::new(&config, vocab, false);
-        let program =
-            Arc::new(generate(m, None, &calls, &Part::whole(&calls), None, cache).unwrap());
+        let program = Arc::new(generate(m, None, &calls, &Part::whole(&calls), None, cache).unwrap());
         let flops = frame_flops(&program, Precision::F32);
-        println!(
-            "{name}: {} nodes, built in {:.2} s",
-            program.len(),
-            built.elapsed().as_secs_f64()
-        );
+        println!("{name}: {} nodes, built in {:.2} s", program.len(), built.elapsed().as_secs_f64());
         let came = times(&program, &bindings, tokens);
         println!("   tokens   ms/token   tokens/s   MFLOP/token");
         let step = (tokens / 8).max(1);
@@ -115,12 +95,7 @@ fn main() {
                 .collect();
             each.sort_by(f64::total_cmp);
             let each = each[each.len() / 2];
-            println!(
-                "{end:>9} {:>10.2} {:>10.2} {:>13.1}",
-                each * 1e3,
-                1.0 / each,
-                flops[end - 1] as f64 / 1e6
-            );
+            println!("{end:>9} {:>10.2} {:>10.2} {:>13.1}", each * 1e3, 1.0 / each, flops[end - 1] as f64 / 1e6);
         }
     }
 }

@@ -6,9 +6,7 @@ use std::hint::black_box;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use tui_transformer::kernels::Mat;
 use tui_transformer::kernels::matmul::{self, PackedB};
-use tui_transformer::kernels::{
-    Reduction, erf_slice, exp_slice, fold, matmul_batched, matmul_packed, tanh_slice,
-};
+use tui_transformer::kernels::{Reduction, erf_slice, exp_slice, fold, matmul_batched, matmul_packed, tanh_slice};
 use tui_transformer::tensor::Real;
 
 fn numbers<T: Real>(n: usize) -> Vec<T> {
@@ -25,11 +23,7 @@ fn numbers<T: Real>(n: usize) -> Vec<T> {
 fn product<T: Real>(c: &mut Criterion, name: &str, m: usize, k: usize, n: usize, transposed: bool) {
     let (x, w) = (numbers::<T>(m * k), numbers::<T>(k * n));
     let x = Mat::row_major(&x, m, k);
-    let w = if transposed {
-        Mat::row_major(&w, n, k).t()
-    } else {
-        Mat::row_major(&w, k, n)
-    };
+    let w = if transposed { Mat::row_major(&w, n, k).t() } else { Mat::row_major(&w, k, n) };
     let mut out = vec![T::ZERO; m * n];
     let mut group = c.benchmark_group(name);
     group.throughput(Throughput::Elements((m * k * n) as u64));
@@ -74,11 +68,8 @@ fn products(c: &mut Criterion) {
 fn slices(c: &mut Criterion) {
     type Slice = fn(&[f32], &mut [f32]);
     type Scalar = fn(f32) -> f32;
-    let functions: [(&str, Slice, Scalar); 3] = [
-        ("exp", exp_slice, libm::expf),
-        ("erf", erf_slice, libm::erff),
-        ("tanh", tanh_slice, libm::tanhf),
-    ];
+    let functions: [(&str, Slice, Scalar); 3] =
+        [("exp", exp_slice, libm::expf), ("erf", erf_slice, libm::erff), ("tanh", tanh_slice, libm::tanhf)];
     let x = numbers::<f32>(128 * 3072);
     let mut out = vec![0.0; x.len()];
     for (name, slice, scalar) in functions {

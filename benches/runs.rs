@@ -38,27 +38,14 @@ fn bert_base() -> ModelConfig {
 
 fn bert(c: &mut Criterion) {
     let config = bert_base();
-    let vocab = VocabSizes {
-        source: 1000,
-        target: 1000,
-    };
+    let vocab = VocabSizes { source: 1000, target: 1000 };
     let given = Weights {
-        init: vec![InitRule {
-            paths: "*".into(),
-            with: Init::Normal {
-                mean: 0.0,
-                std: 0.02,
-            },
-        }],
+        init: vec![InitRule { paths: "*".into(), with: Init::Normal { mean: 0.0, std: 0.02 } }],
         ..Weights::default()
     };
-    let (bindings, _) = weights::load::<f32>(
-        &given,
-        &parameters(&config, vocab),
-        &|_| unreachable!("no files"),
-        &|_| None,
-    )
-    .expect("weights");
+    let (bindings, _) =
+        weights::load::<f32>(&given, &parameters(&config, vocab), &|_| unreachable!("no files"), &|_| None)
+            .expect("weights");
     let source = Sequences::one((0..128).map(|i| i * 7 % 1000).collect());
     let (program, outputs) = forward(&Forward {
         config: &config,
@@ -73,18 +60,11 @@ fn bert(c: &mut Criterion) {
     let last = outputs.hidden.expect("hidden states");
     let mut group = c.benchmark_group("BERT-base shape, 128 tokens, f32");
     group.sample_size(10);
-    let output_only = Settings {
-        keep: Keep::only(&program, |id| id == last),
-        timed: false,
-        ..Settings::default()
-    };
+    let output_only = Settings { keep: Keep::only(&program, |id| id == last), timed: false, ..Settings::default() };
     group.bench_function("output only", |b| {
         b.iter(|| black_box(run_with(&program, &bindings, &output_only, &mut ()).expect("runs")));
     });
-    let fresh = || Settings {
-        timed: false,
-        ..Settings::default()
-    };
+    let fresh = || Settings { timed: false, ..Settings::default() };
     group.bench_function("recorded into fresh memory", |b| {
         b.iter(|| black_box(run_with(&program, &bindings, &fresh(), &mut ()).expect("runs")));
     });
@@ -93,14 +73,8 @@ fn bert(c: &mut Criterion) {
         b.iter(|| black_box(run_with(&program, &bindings, &reused, &mut ()).expect("runs")));
     });
     let trace = run_with(&program, &bindings, &fresh(), &mut ()).expect("runs");
-    for (name, path) in [
-        ("first", "encoder.0.ffn.out"),
-        ("last", "encoder.11.ffn.out"),
-    ] {
-        let cell = Cell {
-            node: program.find(path).expect("there"),
-            flat: 5,
-        };
+    for (name, path) in [("first", "encoder.0.ffn.out"), ("last", "encoder.11.ffn.out")] {
+        let cell = Cell { node: program.find(path).expect("there"), flat: 5 };
         group.bench_function(format!("what-if in the {name} layer"), |b| {
             b.iter(|| black_box(trace.what_if(&[Edit { cell, value: 1.0 }])));
         });

@@ -38,10 +38,7 @@ fn bert() -> Arc<Session> {
 }
 
 fn environment() -> Environment {
-    Environment {
-        no_color: false,
-        detected: Depth::True,
-    }
+    Environment { no_color: false, detected: Depth::True }
 }
 
 /// Keys that go to and fro, each with its frame.
@@ -62,10 +59,7 @@ fn keys(c: &mut Criterion, name: &str, app: &mut App) {
         if what == "cells" {
             app.act(Action::FocusNext, &mut Vec::new());
         }
-        let keys: Vec<Input> = pair
-            .iter()
-            .map(|k| Input::Key(k.parse::<KeySeq>().expect("a key").0[0]))
-            .collect();
+        let keys: Vec<Input> = pair.iter().map(|k| Input::Key(k.parse::<KeySeq>().expect("a key").0[0])).collect();
         let mut at = 0;
         group.bench_function(what, |b| {
             b.iter(|| {

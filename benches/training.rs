@@ -19,17 +19,8 @@ fn updates(c: &mut Criterion) {
     };
     let mut group = c.benchmark_group("water_class, 200 updates");
     group.sample_size(10);
-    for method in [
-        Method::Sgd { momentum: 0.0 },
-        Method::Sgd { momentum: 0.9 },
-        Method::adam(),
-        Method::adamw(),
-    ] {
-        let rule = Optimiser {
-            method,
-            learning_rate: 0.01,
-            ..Optimiser::default()
-        };
+    for method in [Method::Sgd { momentum: 0.0 }, Method::Sgd { momentum: 0.9 }, Method::adam(), Method::adamw()] {
+        let rule = Optimiser { method, learning_rate: 0.01, ..Optimiser::default() };
         group.bench_function(method.name(), |b| {
             b.iter(|| {
                 let lessons = Lessons::new(&session, run, rule.clone(), None, 0);

@@ -6,14 +6,13 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use tui_transformer::debug::whatif::{Edit, WhatIf, saved};
 use tui_transformer::model::config::{
-    Activation, AttentionConfig, AttentionKind, DropoutConfig, EmbeddingConfig, EpsAt, FfnConfig,
-    LayerConfig, MaskBy, MaskFillConfig, ModelConfig, NormConfig, NormKind, NormPosition,
-    OutputConfig, PairLayout, Positions, Scale, SoftmaxShift, StackConfig,
+    Activation, AttentionConfig, AttentionKind, DropoutConfig, EmbeddingConfig, EpsAt, FfnConfig, LayerConfig, MaskBy,
+    MaskFillConfig, ModelConfig, NormConfig, NormKind, NormPosition, OutputConfig, PairLayout, Positions, Scale,
+    SoftmaxShift, StackConfig,
 };
 use tui_transformer::model::params::cacheable;
 use tui_transformer::scenario::schema::{
-    Changes, Decode, Init, InitRule, Input, Labels, MaskInput, Optimiser, Prefix, Run, Vocabulary,
-    Weights,
+    Changes, Decode, Init, InitRule, Input, Labels, MaskInput, Optimiser, Prefix, Run, Vocabulary, Weights,
 };
 use tui_transformer::scenario::{Scenario, syntax, write};
 use tui_transformer::session::{Options, open};
@@ -58,18 +57,8 @@ fn norm(d: &mut Draw<'_>, d_model: usize) -> NormConfig {
 fn attention(d: &mut Draw<'_>, may_lack_projection: bool) -> AttentionConfig {
     let out_projection = !(may_lack_projection && d.yes());
     AttentionConfig {
-        kind: d.of(&[
-            AttentionKind::Softmax,
-            AttentionKind::Softmax,
-            AttentionKind::Linear,
-        ]),
-        scale: d.of(&[
-            Scale::SqrtDk,
-            Scale::SqrtDModel,
-            Scale::None,
-            Scale::By(-0.5),
-            Scale::By(0.0),
-        ]),
+        kind: d.of(&[AttentionKind::Softmax, AttentionKind::Softmax, AttentionKind::Linear]),
+        scale: d.of(&[Scale::SqrtDk, Scale::SqrtDModel, Scale::None, Scale::By(-0.5), Scale::By(0.0)]),
         qkv_bias: d.yes(),
         out_bias: out_projection && d.yes(),
         out_projection,
@@ -82,11 +71,7 @@ fn attention(d: &mut Draw<'_>, may_lack_projection: bool) -> AttentionConfig {
             MaskFillConfig::Value(-2.0),
         ]),
         mask_by: d.of(&[MaskBy::Replacing, MaskBy::Adding]),
-        softmax: d.of(&[
-            SoftmaxShift::WhenNeeded,
-            SoftmaxShift::Always,
-            SoftmaxShift::Never,
-        ]),
+        softmax: d.of(&[SoftmaxShift::WhenNeeded, SoftmaxShift::Always, SoftmaxShift::Never]),
     }
 }
 
@@ -106,14 +91,7 @@ fn ffn(d: &mut Draw<'_>) -> FfnConfig {
 
 /// Heads and key/value heads, of which the second divides the first.
 fn heads(d: &mut Draw<'_>) -> (usize, Option<usize>) {
-    d.of(&[
-        (1, None),
-        (2, None),
-        (2, Some(1)),
-        (2, Some(2)),
-        (4, Some(2)),
-        (3, Some(1)),
-    ])
+    d.of(&[(1, None), (2, None), (2, Some(1)), (2, Some(2)), (4, Some(2)), (3, Some(1))])
 }
 
 fn layers(d: &mut Draw<'_>, decoder: bool, both: bool, d_model: usize) -> StackConfig {
@@ -122,11 +100,7 @@ fn layers(d: &mut Draw<'_>, decoder: bool, both: bool, d_model: usize) -> StackC
         let own = d.yes();
         LayerConfig {
             repeat: d.of(&[1, 1, 2, 0]),
-            cross_attention: if decoder && both {
-                d.of(&[None, Some(false), Some(true)])
-            } else {
-                None
-            },
+            cross_attention: if decoder && both { d.of(&[None, Some(false), Some(true)]) } else { None },
             d_ff: if own { Some(1 + d.below(5)) } else { None },
             norm: own.then(|| norm(d, d_model).into()),
             attention: own.then(|| attention(d, false).into()),
@@ -135,10 +109,7 @@ fn layers(d: &mut Draw<'_>, decoder: bool, both: bool, d_model: usize) -> StackC
             ..LayerConfig::default()
         }
     });
-    StackConfig {
-        layers: layers.collect(),
-        final_norm: d.yes(),
-    }
+    StackConfig { layers: layers.collect(), final_norm: d.yes() }
 }
 
 fn model(d: &mut Draw<'_>) -> ModelConfig {
@@ -154,16 +125,8 @@ fn model(d: &mut Draw<'_>) -> ModelConfig {
         0 => Positions::None,
         1 => Positions::Sinusoidal { layout, base },
         2 => Positions::Learned { max_len: 9 },
-        3 if width.is_multiple_of(2) => Positions::Rotary {
-            layout,
-            base,
-            dim: None,
-        },
-        _ if width >= 2 => Positions::Rotary {
-            layout,
-            base,
-            dim: Some(2),
-        },
+        3 if width.is_multiple_of(2) => Positions::Rotary { layout, base, dim: None },
+        _ if width >= 2 => Positions::Rotary { layout, base, dim: Some(2) },
         _ => Positions::None,
     };
     let sides = d.below(3);
@@ -175,21 +138,12 @@ fn model(d: &mut Draw<'_>) -> ModelConfig {
         d_k,
         d_v,
         d_ff: 1 + d.below(6),
-        embedding: EmbeddingConfig {
-            shared: d.yes(),
-            scale: d.yes(),
-            token_types: d.of(&[0, 0, 2]),
-            norm: d.yes(),
-        },
+        embedding: EmbeddingConfig { shared: d.yes(), scale: d.yes(), token_types: d.of(&[0, 0, 2]), norm: d.yes() },
         positions,
         norm: norm(d, d_model),
         attention: attention(d, fits),
         ffn: ffn(d),
-        output: OutputConfig {
-            tied: d.yes(),
-            bias: d.yes(),
-            none: false,
-        },
+        output: OutputConfig { tied: d.yes(), bias: d.yes(), none: false },
         dropout: DropoutConfig {
             embedding: rate(d),
             attention: rate(d),
@@ -203,16 +157,13 @@ fn model(d: &mut Draw<'_>) -> ModelConfig {
 }
 
 fn input(d: &mut Draw<'_>, sentences: usize, types: bool) -> Input {
-    let ids: Vec<Vec<i64>> = (0..sentences)
-        .map(|_| (0..=d.below(4)).map(|_| d.below(WORDS) as i64).collect())
-        .collect();
+    let ids: Vec<Vec<i64>> =
+        (0..sentences).map(|_| (0..=d.below(4)).map(|_| d.below(WORDS) as i64).collect()).collect();
     let longest = ids.iter().map(Vec::len).max().unwrap_or(0);
     let tokens = longest + d.of(&[0, 0, 1]);
     let mut flags = |rows: usize| -> Vec<Vec<Vec<bool>>> {
         let row = |d: &mut Draw<'_>| (0..tokens).map(|_| !d.of(&[false, false, true])).collect();
-        (0..sentences)
-            .map(|_| (0..rows).map(|_| row(d)).collect())
-            .collect()
+        (0..sentences).map(|_| (0..rows).map(|_| row(d)).collect()).collect()
     };
     let shape = |f: Vec<Vec<Vec<bool>>>| f.into_iter().map(|mut m| m.remove(0)).collect::<Vec<_>>();
     let (keys, row, square, real) = (flags(1), flags(1), flags(tokens), flags(1));
@@ -237,11 +188,7 @@ fn decode(d: &mut Draw<'_>) -> Decode {
     let from = Prefix::Ids((0..=d.below(3)).map(|i| i as i64).collect());
     let max_new = 1 + d.below(3);
     match d.below(4) {
-        0 => Decode::Forced(vec![
-            from,
-            Prefix::Ids(vec![1, 2]),
-            Prefix::Ids(vec![1, 2, 3]),
-        ]),
+        0 => Decode::Forced(vec![from, Prefix::Ids(vec![1, 2]), Prefix::Ids(vec![1, 2, 3])]),
         1 => Decode::Greedy { from, max_new },
         2 => Decode::Sample {
             from,
@@ -251,11 +198,7 @@ fn decode(d: &mut Draw<'_>) -> Decode {
             top_p: d.of(&[None, Some(0.5), Some(1.0), Some(1e-9)]),
             seed: d.below(9) as u64,
         },
-        _ => Decode::Beam {
-            from,
-            max_new,
-            beams: 1 + d.below(8),
-        },
+        _ => Decode::Beam { from, max_new, beams: 1 + d.below(8) },
     }
 }
 
@@ -278,16 +221,9 @@ fn valid(d: &mut Draw<'_>) -> Scenario {
         _ => Labels::None,
     };
     let with = Box::<Changes>::default;
-    let mut runs = vec![Run::Training {
-        name: "training".into(),
-        optimiser: Optimiser::default(),
-        with: with(),
-    }];
+    let mut runs = vec![Run::Training { name: "training".into(), optimiser: Optimiser::default(), with: with() }];
     if encodes {
-        runs.push(Run::Encode {
-            name: "encode".into(),
-            with: with(),
-        });
+        runs.push(Run::Encode { name: "encode".into(), with: with() });
     }
     if generates {
         runs.push(Run::Inference {
@@ -298,21 +234,12 @@ fn valid(d: &mut Draw<'_>) -> Scenario {
         });
     }
     let init = d.of(&[
-        Init::Normal {
-            mean: 0.0,
-            std: 0.5,
-        },
-        Init::Uniform {
-            low: -1.0,
-            high: 1.0,
-        },
+        Init::Normal { mean: 0.0, std: 0.5 },
+        Init::Uniform { low: -1.0, high: 1.0 },
         Init::Xavier,
         Init::Kaiming,
         Init::Constant(0.5),
-        Init::Normal {
-            mean: 0.0,
-            std: 30.0,
-        },
+        Init::Normal { mean: 0.0, std: 30.0 },
     ]);
     Scenario {
         name: "drawn".into(),
@@ -323,10 +250,7 @@ fn valid(d: &mut Draw<'_>) -> Scenario {
         target_vocabulary: None,
         model,
         weights: Weights {
-            init: vec![InitRule {
-                paths: "*".into(),
-                with: init,
-            }],
+            init: vec![InitRule { paths: "*".into(), with: init }],
             seed: d.below(50) as u64,
             ..Weights::default()
         },
@@ -345,10 +269,7 @@ fn valid(d: &mut Draw<'_>) -> Scenario {
 
 /// Opens, runs everything, and replays every cell.
 fn works(scenario: &Scenario, precision: Precision) -> Result<(), TestCaseError> {
-    let options = Options {
-        precision: Some(precision),
-        ..Options::default()
-    };
+    let options = Options { precision: Some(precision), ..Options::default() };
     let session = match open(scenario.clone(), None, options) {
         Ok(session) => session,
         Err(problems) => {
@@ -356,20 +277,10 @@ fn works(scenario: &Scenario, precision: Precision) -> Result<(), TestCaseError>
         }
     };
     for (i, run) in session.runs.iter().enumerate() {
-        let trace = session
-            .trace(i)
-            .map_err(|e| TestCaseError::fail(format!("{}: {e}\n{scenario:?}", run.name)))?;
+        let trace = session.trace(i).map_err(|e| TestCaseError::fail(format!("{}: {e}\n{scenario:?}", run.name)))?;
         for (id, node) in run.program.nodes() {
             let replayed = with_any!(AnyTrace, trace, t => replay_node(t, id));
-            prop_assert_eq!(
-                replayed.different,
-                0,
-                "{} {} {:?}\n{:?}",
-                run.name,
-                node.path,
-                replayed,
-                scenario
-            );
+            prop_assert_eq!(replayed.different, 0, "{} {} {:?}\n{:?}", run.name, node.path, replayed, scenario);
         }
         prop_assert!(!session.plan_of(i).is_empty(), "{} has no steps", run.name);
     }
@@ -403,18 +314,10 @@ fn edits_hold(scenario: &Scenario) -> Result<(), TestCaseError> {
         let (run, path) = (None, &*node.path);
         if let Some(attention) = path.strip_suffix(".context") {
             let attention = attention.to_owned();
-            edits.push(Recorded::Head {
-                attention,
-                head: 0,
-                run,
-            });
+            edits.push(Recorded::Head { attention, head: 0, run });
         } else if let Some(layer) = path.strip_suffix(".self_attn.out") {
             if layer == "encoder.0" {
-                edits.push(Recorded::Position {
-                    side: Side::Source,
-                    at: 0,
-                    run: None,
-                });
+                edits.push(Recorded::Position { side: Side::Source, at: 0, run: None });
             }
             let layer = layer.to_owned();
             edits.push(Recorded::Layer { layer, run });
@@ -425,21 +328,13 @@ fn edits_hold(scenario: &Scenario) -> Result<(), TestCaseError> {
         w.apply(Edit::Recorded(edit.clone()))
             .map_err(|p| TestCaseError::fail(format!("{edit:?}: {p:?}\n{scenario:?}")))?;
     }
-    let eps = Edit::Setting {
-        field: "model.norm.eps".to_owned(),
-        value: "0.125".to_owned(),
-    };
-    w.apply(eps)
-        .map_err(|p| TestCaseError::fail(format!("{p:?}\n{scenario:?}")))?;
+    let eps = Edit::Setting { field: "model.norm.eps".to_owned(), value: "0.125".to_owned() };
+    w.apply(eps).map_err(|p| TestCaseError::fail(format!("{p:?}\n{scenario:?}")))?;
     let text = write(&saved(&w, std::path::Path::new(".")).expect("can be saved"));
-    let back =
-        syntax::read("", &text).map_err(|d| TestCaseError::fail(format!("{d:?}\n{text}")))?;
+    let back = syntax::read("", &text).map_err(|d| TestCaseError::fail(format!("{d:?}\n{text}")))?;
     let back = open(back, None, Options::default()).expect("opens");
     for (i, run) in back.runs.iter().enumerate() {
-        let (a, b) = (
-            w.session().trace(i).expect("runs"),
-            back.trace(i).expect("runs"),
-        );
+        let (a, b) = (w.session().trace(i).expect("runs"), back.trace(i).expect("runs"));
         for (id, node) in run.program.nodes() {
             let (x, y) = (a.value(id), b.value(id));
             let same = (0..node.shape.len()).all(|c| x.bits(c) == y.bits(c));
@@ -470,43 +365,24 @@ fn mistake(s: &mut Scenario, which: usize) -> &'static str {
         8 => m.attention.scale = Scale::By(f64::INFINITY),
         9 => m.attention.fill = MaskFillConfig::Value(f64::NAN),
         10 => m.d_ff = usize::MAX,
-        11 => {
-            m.positions = Positions::Sinusoidal {
-                layout: PairLayout::Halves,
-                base: -1.0,
-            }
-        }
+        11 => m.positions = Positions::Sinusoidal { layout: PairLayout::Halves, base: -1.0 },
         12 => m.positions = Positions::Learned { max_len: 0 },
         13 => (m.encoder, m.decoder) = (None, None),
         14 => s.vocabulary = Vocabulary::Size(1_000_000_000_000),
         15 => s.vocabulary = Vocabulary::Size(0),
         16 => s.weights.init.clear(),
-        17 => {
-            s.weights.init[0].with = Init::Normal {
-                mean: 0.0,
-                std: -1.0,
-            }
-        }
+        17 => s.weights.init[0].with = Init::Normal { mean: 0.0, std: -1.0 },
         18 => s.runs.clear(),
         19 => s.runs.push(s.runs[0].clone()),
         20 => (s.source, s.target) = (None, None),
         21 => m.embedding.token_types = usize::MAX,
         22 => {
-            (m.d_k, m.positions) = (
-                Some(3),
-                Positions::Rotary {
-                    layout: PairLayout::Halves,
-                    base: 10.0,
-                    dim: Some(3),
-                },
-            );
+            (m.d_k, m.positions) =
+                (Some(3), Positions::Rotary { layout: PairLayout::Halves, base: 10.0, dim: Some(3) });
         }
         _ => {
             let stack = m.encoder.as_mut().or(m.decoder.as_mut()).expect("a stack");
-            stack.layers = vec![LayerConfig {
-                repeat: 1_000_000,
-                ..LayerConfig::default()
-            }];
+            stack.layers = vec![LayerConfig { repeat: 1_000_000, ..LayerConfig::default() }];
         }
     }
     [
@@ -541,16 +417,7 @@ fn mistake(s: &mut Scenario, which: usize) -> &'static str {
 fn wild(s: &mut Scenario, d: &mut Draw<'_>) {
     // What is large, but possible, is left out: it would be run.
     let sizes = [0, 1, 2, 3, 7, 1 << 40, usize::MAX - 1, usize::MAX];
-    let reals = [
-        0.0,
-        -1.0,
-        1.0,
-        f64::NAN,
-        f64::INFINITY,
-        f64::NEG_INFINITY,
-        1e-320,
-        f64::MAX,
-    ];
+    let reals = [0.0, -1.0, 1.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e-320, f64::MAX];
     for _ in 0..=d.below(4) {
         let (n, x) = (d.of(&sizes), d.of(&reals));
         let m = &mut s.model;
@@ -562,19 +429,8 @@ fn wild(s: &mut Scenario, d: &mut Draw<'_>) {
             4 => m.d_v = Some(n),
             5 => m.d_ff = n,
             6 => m.positions = Positions::Learned { max_len: n },
-            7 => {
-                m.positions = Positions::Rotary {
-                    layout: PairLayout::Halves,
-                    base: x,
-                    dim: Some(n),
-                }
-            }
-            8 => {
-                m.positions = Positions::Sinusoidal {
-                    layout: PairLayout::Halves,
-                    base: x,
-                }
-            }
+            7 => m.positions = Positions::Rotary { layout: PairLayout::Halves, base: x, dim: Some(n) },
+            8 => m.positions = Positions::Sinusoidal { layout: PairLayout::Halves, base: x },
             9 => m.norm.eps = x,
             10 => m.attention.scale = Scale::By(x),
             11 => m.attention.fill = MaskFillConfig::Value(x),
@@ -582,24 +438,13 @@ fn wild(s: &mut Scenario, d: &mut Draw<'_>) {
             13 => m.dropout.attention = x,
             14 => m.embedding.token_types = n,
             15 => {
-                s.source = s.source.take().map(|i| Input {
-                    length: Some(n),
-                    ..i
-                });
+                s.source = s.source.take().map(|i| Input { length: Some(n), ..i });
             }
             16 => {
-                s.target = s.target.take().map(|i| Input {
-                    ids: vec![vec![n as i64]],
-                    ..i
-                });
+                s.target = s.target.take().map(|i| Input { ids: vec![vec![n as i64]], ..i });
             }
             17 => s.labels = Labels::Ids(vec![vec![n as i64]]),
-            18 => {
-                s.weights.init[0].with = Init::Uniform {
-                    low: x,
-                    high: d.of(&reals),
-                }
-            }
+            18 => s.weights.init[0].with = Init::Uniform { low: x, high: d.of(&reals) },
             _ => {
                 s.runs = vec![Run::Inference {
                     name: "wild".into(),

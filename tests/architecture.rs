@@ -19,56 +19,12 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("scenario", &["tensor", "program", "model", "trace"]),
     ("walkthrough", &["tensor", "program", "trace"]),
     ("explain", &["tensor", "program", "trace", "walkthrough"]),
-    (
-        "session",
-        &[
-            "scenario",
-            "walkthrough",
-            "model",
-            "tensor",
-            "program",
-            "trace",
-        ],
-    ),
-    (
-        "export",
-        &[
-            "session",
-            "explain",
-            "walkthrough",
-            "tensor",
-            "program",
-            "trace",
-        ],
-    ),
-    (
-        "debug",
-        &[
-            "session",
-            "explain",
-            "scenario",
-            "walkthrough",
-            "model",
-            "tensor",
-            "program",
-            "kernels",
-            "trace",
-        ],
-    ),
+    ("session", &["scenario", "walkthrough", "model", "tensor", "program", "trace"]),
+    ("export", &["session", "explain", "walkthrough", "tensor", "program", "trace"]),
+    ("debug", &["session", "explain", "scenario", "walkthrough", "model", "tensor", "program", "kernels", "trace"]),
     (
         "app",
-        &[
-            "debug",
-            "export",
-            "session",
-            "explain",
-            "scenario",
-            "walkthrough",
-            "model",
-            "tensor",
-            "program",
-            "trace",
-        ],
+        &["debug", "export", "session", "explain", "scenario", "walkthrough", "model", "tensor", "program", "trace"],
     ),
     (
         "tui",
@@ -190,11 +146,7 @@ fn names_after(code: &str, prefix: &str) -> BTreeSet<String> {
             }
             names.insert(name);
         } else {
-            names.insert(
-                rest.chars()
-                    .take_while(|c| c.is_alphanumeric() || *c == '_')
-                    .collect(),
-            );
+            names.insert(rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect());
         }
     }
     names.remove("");
@@ -251,10 +203,7 @@ fn the_table_has_no_circle() {
     for (i, (room, allowed)) in ALLOWED.iter().enumerate() {
         for used in *allowed {
             let below = ALLOWED[..i].iter().any(|(r, _)| r == used);
-            assert!(
-                below || GUARDED_CRATES.contains(used),
-                "`{room}` uses `{used}`, which is not below it"
-            );
+            assert!(below || GUARDED_CRATES.contains(used), "`{room}` uses `{used}`, which is not below it");
         }
     }
 }
@@ -272,17 +221,8 @@ fn uses_are_found() {
     assert_eq!(found("use tui_transformer::cli;"), ["cli"]);
     assert_eq!(found("use ratatui::style::Style;"), ["ratatui"]);
     assert_eq!(found("#[derive(clap::Args)]\nstruct A;"), ["clap"]);
-    assert_eq!(
-        found("// crate::tui::x\nlet s = \"crate::tui::x\";"),
-        [""; 0]
-    );
-    assert_eq!(
-        found("#[cfg(test)]\nmod tests {\n    use crate::tui;\n}\nuse crate::cli::x;"),
-        ["cli"]
-    );
-    assert_eq!(
-        found("#[cfg(test)]\nmod tests;\nuse crate::cli::x;"),
-        ["cli"]
-    );
+    assert_eq!(found("// crate::tui::x\nlet s = \"crate::tui::x\";"), [""; 0]);
+    assert_eq!(found("#[cfg(test)]\nmod tests {\n    use crate::tui;\n}\nuse crate::cli::x;"), ["cli"]);
+    assert_eq!(found("#[cfg(test)]\nmod tests;\nuse crate::cli::x;"), ["cli"]);
     assert_eq!(found("use my_clap::x; use crate::other::y;"), [""; 0]);
 }

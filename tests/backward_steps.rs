@@ -15,23 +15,15 @@ fn open(update: u64) -> Session {
 
 fn open_named(name: &str, update: u64) -> Session {
     let loaded = scenario::load(Path::new(name)).unwrap();
-    let options = session::Options {
-        update,
-        ..session::Options::default()
-    };
+    let options = session::Options { update, ..session::Options::default() };
     session::open(loaded.scenario, None, options).unwrap()
 }
 
 fn lines(s: &Session, run: &str, number: u32, lang: Lang) -> (String, String, Vec<String>) {
     let steps = s.steps_of(s.run_named(run).unwrap());
     let at = steps.position(number).unwrap();
-    let settings = Settings {
-        lang,
-        number: NumberFormat::default(),
-        round: None,
-        derivations: 10_000,
-        terms: usize::MAX,
-    };
+    let settings =
+        Settings { lang, number: NumberFormat::default(), round: None, derivations: 10_000, terms: usize::MAX };
     let doc = document(s, &steps, at, &steps.list()[at], &settings).unwrap();
     let texts = doc.derivations.into_iter().map(|d| d.text).collect();
     (doc.title, doc.formula, texts)
@@ -52,11 +44,7 @@ fn gradients_go_on_from_the_forward_steps_in_reverse() {
     let mut shown = 0;
     for (id, node) in program.nodes() {
         if !node.path.starts_with("grad.") {
-            assert!(
-                steps.locate(run, Cell { node: id, flat: 0 }, 0).is_none(),
-                "{} is no gradient",
-                node.path
-            );
+            assert!(steps.locate(run, Cell { node: id, flat: 0 }, 0).is_none(), "{} is no gradient", node.path);
             continue;
         }
         let constant = matches!(node.op, Op::Leaf(Leaf::Constant(_)));
@@ -70,14 +58,7 @@ fn gradients_go_on_from_the_forward_steps_in_reverse() {
         }
         let own = step(0).unwrap().step;
         for &input in &node.inputs {
-            if let Some(place) = steps.locate(
-                run,
-                Cell {
-                    node: input,
-                    flat: 0,
-                },
-                own,
-            ) {
+            if let Some(place) = steps.locate(run, Cell { node: input, flat: 0 }, own) {
                 assert!(place.step <= own, "{} comes too early", node.path);
             }
         }
@@ -95,13 +76,8 @@ fn lines_of_gradients_read_as_written_by_hand() {
     assert_eq!(texts[4], "∂L/∂Logits[0][4] = (0.2387 - 1)×0.25 = -0.1903");
     assert_eq!(texts[0], "∂L/∂Logits[0][0] = 0.1034×0.25 = 0.0258");
     let (_, _, texts) = lines(&s, "backward", 98, Lang::En);
-    assert_eq!(
-        texts[0],
-        "∂L/∂W_out[0][0] = 0.0258×0.48 + 0.0254×0.622 + 0.0178×1.1543 + 0.0216×-0.0226 = 0.0482"
-    );
-    let all: Vec<String> = (96..180)
-        .flat_map(|n| lines(&s, "backward", n, Lang::Zh).2)
-        .collect();
+    assert_eq!(texts[0], "∂L/∂W_out[0][0] = 0.0258×0.48 + 0.0254×0.622 + 0.0178×1.1543 + 0.0216×-0.0226 = 0.0482");
+    let all: Vec<String> = (96..180).flat_map(|n| lines(&s, "backward", n, Lang::Zh).2).collect();
     for line in [
         // The gate of the ReLU.
         "∂L/∂CH1[0][2] = -0.2554×[-0.9372 > 0] = 0",
@@ -116,10 +92,7 @@ fn lines_of_gradients_read_as_written_by_hand() {
         assert!(all.iter().any(|l| l == line), "{line}");
     }
     // A row of the softmax's Jacobian, named by its head.
-    let score = all
-        .iter()
-        .find(|l| l.starts_with("∂L/∂score1[0][0] = "))
-        .unwrap();
+    let score = all.iter().find(|l| l.starts_with("∂L/∂score1[0][0] = ")).unwrap();
     assert!(score.contains("×(") && score.contains(" - "), "{score}");
     assert!(all.iter().any(|l| l.starts_with("Σ(∂L/∂A1⊙A1)[0][0] = ")));
     assert!(all.iter().any(|l| l.starts_with("∂L/∂WQ1a[0][0] = ")));
@@ -175,10 +148,7 @@ fn formulas_of_updates_read_as_written_by_hand() {
     let (_, formula, texts) = lines(&s, "update", first, Lang::En);
     let wanted = "clip = min(1, 0.5 / (‖∂L‖ + 1e-6))";
     assert!(formula.contains(wanted), "{formula}");
-    assert!(
-        texts.iter().any(|l| l.starts_with("clip = min(1, 0.5/(")),
-        "{texts:?}"
-    );
+    assert!(texts.iter().any(|l| l.starts_with("clip = min(1, 0.5/(")), "{texts:?}");
 }
 
 #[test]
@@ -198,18 +168,11 @@ fn any_update_opens_as_steps() {
         assert!(new.contains(" - ") && new.contains(" = "), "{new}");
         let trace = s.trace(run).unwrap();
         let value = |path: &str| trace.value(trace.program().find(path).unwrap()).get(0);
-        weights.push((
-            value("embed.weight"),
-            value("update.embed.weight.new"),
-            value("loss.mean"),
-        ));
+        weights.push((value("embed.weight"), value("update.embed.weight.new"), value("loss.mean")));
         // The other runs are those of the same parameters.
         let training = s.trace(s.run_named("training").unwrap()).unwrap();
         let loss = training.program().find("loss.mean").unwrap();
-        assert_eq!(
-            training.value(loss).get(0).to_bits(),
-            weights.last().unwrap().2.to_bits()
-        );
+        assert_eq!(training.value(loss).get(0).to_bits(), weights.last().unwrap().2.to_bits());
     }
     assert_eq!(weights[0].1.to_bits(), weights[1].0.to_bits());
     assert!(weights[2].2 < weights[0].2, "{weights:?}");

@@ -8,13 +8,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// File, line and column, path in the data, and how message and help begin.
-type Case = (
-    &'static str,
-    &'static str,
-    &'static str,
-    &'static str,
-    &'static str,
-);
+type Case = (&'static str, &'static str, &'static str, &'static str, &'static str);
 
 #[rustfmt::skip]
 const CASES: &[Case] = &[
@@ -147,10 +141,8 @@ fn refused(lang: &str, scenario: &Path) -> String {
 /// The diagnostic's own parts: message, place, path, help.
 fn parts(error: &str, labels: [&str; 3]) -> (String, String, String, String) {
     let mut lines = error.lines();
-    let after = |line: Option<&str>, label: &str| {
-        line.and_then(|l| l.strip_prefix(label))
-            .map(|l| l.trim_start().to_owned())
-    };
+    let after =
+        |line: Option<&str>, label: &str| line.and_then(|l| l.strip_prefix(label)).map(|l| l.trim_start().to_owned());
     let msg = after(lines.next(), labels[0]).expect("a message");
     let file = after(lines.next(), "  -->").expect("a file");
     let place = file.rsplit_once(".ron:").map_or("", |p| p.1).to_owned();
@@ -184,11 +176,7 @@ fn in_chinese_places_are_the_same_and_the_text_is_chinese() {
     for (name, place, at, ..) in CASES {
         let file = folder().join(format!("{name}.ron"));
         let found = parts(&refused("zh", &file), ZH);
-        assert_eq!(
-            (found.1.as_str(), found.2.as_str()),
-            (*place, *at),
-            "{name}"
-        );
+        assert_eq!((found.1.as_str(), found.2.as_str()), (*place, *at), "{name}");
         assert!(chinese(&found.0) && chinese(&found.3), "{name}: {found:?}");
     }
 }
@@ -198,12 +186,7 @@ fn every_file_of_the_folder_is_a_case() {
     let files = std::fs::read_dir(folder()).expect("the folder");
     let mut files: Vec<String> = files
         .map(|f| f.expect("a file").path())
-        .map(|f| {
-            f.file_stem()
-                .expect("a name")
-                .to_string_lossy()
-                .into_owned()
-        })
+        .map(|f| f.file_stem().expect("a name").to_string_lossy().into_owned())
         .collect();
     files.sort();
     let cases: Vec<&str> = CASES.iter().map(|c| c.0).collect();
@@ -215,15 +198,10 @@ fn the_caret_stands_under_the_place() {
     for (name, place, ..) in CASES.iter().filter(|c| !c.1.is_empty()) {
         let error = refused("en", &folder().join(format!("{name}.ron")));
         let lines: Vec<&str> = error.lines().collect();
-        let caret = lines
-            .iter()
-            .position(|l| l.trim_end().ends_with("| ^") || l.ends_with(" ^"));
+        let caret = lines.iter().position(|l| l.trim_end().ends_with("| ^") || l.ends_with(" ^"));
         let caret = caret.unwrap_or_else(|| panic!("{name}: no caret"));
         let line = place.split(':').next().expect("a line");
-        assert!(
-            lines[caret - 1].starts_with(&format!(" {line} | ")),
-            "{name}"
-        );
+        assert!(lines[caret - 1].starts_with(&format!(" {line} | ")), "{name}");
         // What stands at the caret is what stands at the place in the file.
         let cells = tui_transformer::text::width(lines[caret]) - 1;
         let mut shown = lines[caret - 1].chars();
@@ -231,34 +209,20 @@ fn the_caret_stands_under_the_place() {
         while tui_transformer::text::width(&before) < cells {
             before.push(shown.next().unwrap_or(' '));
         }
-        let column: usize = place
-            .split(':')
-            .nth(1)
-            .and_then(|c| c.parse().ok())
-            .expect("a column");
+        let column: usize = place.split(':').nth(1).and_then(|c| c.parse().ok()).expect("a column");
         let text = std::fs::read_to_string(folder().join(format!("{name}.ron"))).expect("text");
         let text = text.trim_start_matches('\u{feff}');
-        let source = text
-            .lines()
-            .nth(line.parse::<usize>().expect("a line") - 1)
-            .expect("there");
+        let source = text.lines().nth(line.parse::<usize>().expect("a line") - 1).expect("there");
         let here: String = source.chars().skip(column - 1).take(8).collect();
         let here = tui_transformer::text::escape(&here).into_owned();
-        assert!(
-            shown.as_str().starts_with(&here),
-            "{name}: {} / {here}",
-            shown.as_str()
-        );
+        assert!(shown.as_str().starts_with(&here), "{name}: {} / {here}", shown.as_str());
     }
 }
 
 #[test]
 fn many_problems_are_cut_short() {
     let error = refused("en", &folder().join("many_problems.ron"));
-    assert_eq!(
-        error.lines().filter(|l| l.starts_with("error:")).count(),
-        20
-    );
+    assert_eq!(error.lines().filter(|l| l.starts_with("error:")).count(), 20);
     assert_eq!(error.lines().last(), Some("… and 2 more problems"));
 }
 
@@ -287,10 +251,7 @@ fn files_that_are_no_text_are_refused() {
     let error = refused("en", &latin);
     let place = parts(&error, EN);
     assert_eq!(place.1, "2:10");
-    assert!(
-        place.0.contains(&format!("byte {} is 0xe9", bytes.len())),
-        "{error}"
-    );
+    assert!(place.0.contains(&format!("byte {} is 0xe9", bytes.len())), "{error}");
     let (_keep, wide) = made("utf16.ron", &[0xff, 0xfe, b'(', 0, b')', 0]);
     assert!(refused("en", &wide).contains("UTF-16"));
 }
@@ -299,15 +260,9 @@ fn files_that_are_no_text_are_refused() {
 fn what_is_no_file_is_refused() {
     assert!(refused("en", &folder()).starts_with("error: this is a directory"));
     let near = refused("en", Path::new("water_clas"));
-    assert!(
-        near.contains("did you mean the embedded `water_class`?"),
-        "{near}"
-    );
+    assert!(near.contains("did you mean the embedded `water_class`?"), "{near}");
     let far = refused("zh", Path::new("no such scenario"));
-    assert!(
-        far.contains("water_class") && far.contains("没有名为"),
-        "{far}"
-    );
+    assert!(far.contains("water_class") && far.contains("没有名为"), "{far}");
 }
 
 #[cfg(unix)]
@@ -315,10 +270,7 @@ fn what_is_no_file_is_refused() {
 fn files_without_an_end_and_files_too_large_are_refused() {
     assert!(refused("en", Path::new("/dev/zero")).contains("67108864"));
     let (_keep, path) = made("large.ron", b"(");
-    let file = std::fs::OpenOptions::new()
-        .write(true)
-        .open(&path)
-        .expect("open");
+    let file = std::fs::OpenOptions::new().write(true).open(&path).expect("open");
     // Sparse: the size is told from its metadata, not by reading.
     file.set_len(1 << 40).expect("a size");
     let start = Instant::now();
@@ -332,10 +284,7 @@ fn nesting_is_limited_before_anything_recurses() {
         let (_keep, path) = made("deep.ron", open.repeat(10_000_000 / open.len()).as_bytes());
         let start = Instant::now();
         let error = refused("en", &path);
-        assert!(
-            error.contains("nested too deeply") && error.contains("64"),
-            "{open}: {error:.300}"
-        );
+        assert!(error.contains("nested too deeply") && error.contains("64"), "{open}: {error:.300}");
         assert!(error.len() < 2000, "{open}");
         assert!(start.elapsed() < Duration::from_secs(20), "{open}");
     }
@@ -351,17 +300,12 @@ fn standard_input_is_diagnosed_too() {
         .spawn()
         .expect("the binary runs");
     let mut stdin = child.stdin.take().expect("a pipe");
-    stdin
-        .write_all("(name: \"水\", nmae: 3)".as_bytes())
-        .expect("written");
+    stdin.write_all("(name: \"水\", nmae: 3)".as_bytes()).expect("written");
     drop(stdin);
     let output = child.wait_with_output().expect("an end");
     let error = String::from_utf8(output.stderr).expect("UTF-8");
     assert_eq!(output.status.code(), Some(2));
-    assert!(
-        error.contains("--> -:1:13") && error.contains("did you mean `name`?"),
-        "{error}"
-    );
+    assert!(error.contains("--> -:1:13") && error.contains("did you mean `name`?"), "{error}");
 }
 
 /// Diagnostics of slips in size come before anything of that size is allocated.
@@ -386,10 +330,7 @@ fn slips_in_size_allocate_nothing_large() {
             .expect("a shell");
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(2), "{name}: {error}");
-        assert!(
-            error.starts_with("error: ") && !error.contains("panicked"),
-            "{name}: {error}"
-        );
+        assert!(error.starts_with("error: ") && !error.contains("panicked"), "{name}: {error}");
         assert!(start.elapsed() < Duration::from_secs(10), "{name}");
     }
 }
@@ -420,10 +361,7 @@ fn a_run_larger_than_the_memory_is_refused_before_it_starts() {
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(code), "{length}: {error}");
         if code == 2 {
-            assert!(
-                error.contains("source.length") && error.contains("GiB are free"),
-                "{length}: {error}"
-            );
+            assert!(error.contains("source.length") && error.contains("GiB are free"), "{length}: {error}");
         }
     }
 }
@@ -433,10 +371,7 @@ fn a_run_larger_than_the_memory_is_refused_before_it_starts() {
 #[test]
 fn a_pipe_is_no_file_of_weights() {
     let folder = tempfile::tempdir().expect("a folder");
-    let made = Command::new("mkfifo")
-        .arg(folder.path().join("w.npz"))
-        .status()
-        .expect("mkfifo");
+    let made = Command::new("mkfifo").arg(folder.path().join("w.npz")).status().expect("mkfifo");
     assert!(made.success());
     let file = folder.path().join("pipe.ron");
     let text = r#"(name: "pipe", vocabulary: Words(["a"]),

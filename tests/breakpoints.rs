@@ -43,16 +43,10 @@ fn here<'a>(w: &'a World, values: &'a dyn Values) -> Here<'a> {
     }
 }
 
-const START: Position = Position {
-    step: 0,
-    inside: None,
-};
+const START: Position = Position { step: 0, inside: None };
 
 fn end(w: &World) -> Position {
-    Position {
-        step: w.session.steps.list().len() - 1,
-        inside: None,
-    }
+    Position { step: w.session.steps.list().len() - 1, inside: None }
 }
 
 fn add(breaks: &mut Breaks, w: &World, text: &str) -> u32 {
@@ -137,9 +131,7 @@ fn tensors_that_no_step_shows_are_stopped_at_inside_their_step() {
     assert_eq!(found.last().unwrap(), "94>gen.2.decoder.1.ffn.act");
     let frames = forward("gen.*.decoder.1.norm3.out");
     let wanted = ["92", "93", "94"].iter().enumerate();
-    let wanted: Vec<String> = wanted
-        .map(|(i, n)| format!("{n}>gen.{i}.decoder.1.norm3.out"))
-        .collect();
+    let wanted: Vec<String> = wanted.map(|(i, n)| format!("{n}>gen.{i}.decoder.1.norm3.out")).collect();
     assert_eq!(frames, wanted);
 }
 
@@ -169,11 +161,7 @@ fn the_way_back_has_the_same_stops_in_reverse(#[case] text: &str) {
 fn to_continue_and_to_reverse_continue_returns() {
     let (w, mut breaks) = (water(), Breaks::default());
     add(&mut breaks, w, "A1");
-    let run = |breaks: &mut Breaks, from, direction| {
-        breaks
-            .run(&here(w, &w.session), from, direction)
-            .map(|s| s.at)
-    };
+    let run = |breaks: &mut Breaks, from, direction| breaks.run(&here(w, &w.session), from, direction).map(|s| s.at);
     let first = run(&mut breaks, START, Direction::Forward).expect("stops");
     let second = run(&mut breaks, first, Direction::Forward).expect("stops");
     assert_eq!(label(w, second), "57");
@@ -186,39 +174,24 @@ fn a_stop_says_why_with_the_value_and_the_cell() {
     let (w, mut breaks) = (water(), Breaks::default());
     let id = add(&mut breaks, w, "if zeros > 0.5");
     let other = add(&mut breaks, w, "R1 if max > 1");
-    let stop = breaks
-        .run(&here(w, &w.session), START, Direction::Forward)
-        .expect("stops");
+    let stop = breaks.run(&here(w, &w.session), START, Direction::Forward).expect("stops");
     assert_eq!(stop.reasons.len(), 2);
     let message = |reason: &Reason| match reason {
         Reason::Break { id, met, .. } => {
             let met = met.as_ref().expect("a condition");
             let (_, cell) = met.cell.expect("a cell");
-            (
-                *id,
-                met.message(NumberFormat::default()).to_string(),
-                cell.flat,
-            )
+            (*id, met.message(NumberFormat::default()).to_string(), cell.flat)
         }
         other => panic!("{other:?}"),
     };
     // 18 of 32 activations are 0, the first of them the first; the largest is printed in the hand calculation.
-    assert_eq!(
-        message(&stop.reasons[0]),
-        (id, "R1: zeros = 0.5625".into(), 0)
-    );
+    assert_eq!(message(&stop.reasons[0]), (id, "R1: zeros = 0.5625".into(), 0));
     let (number, text, flat) = message(&stop.reasons[1]);
     assert_eq!(number, other);
-    let largest = w.session.value(
-        0,
-        w.session.runs[0].program.find("encoder.0.ffn.act").unwrap(),
-    );
+    let largest = w.session.value(0, w.session.runs[0].program.find("encoder.0.ffn.act").unwrap());
     let largest = largest.unwrap().get(flat);
     assert!(largest > 1.0);
-    assert_eq!(
-        text,
-        format!("R1: max = {}", NumberFormat::default().format(largest))
-    );
+    assert_eq!(text, format!("R1: max = {}", NumberFormat::default().format(largest)));
 }
 
 /// Remembers what was looked at.
@@ -238,16 +211,9 @@ impl Values for Spy<'_> {
 fn nothing_is_looked_at_beyond_the_stop() {
     let (w, mut breaks) = (water(), Breaks::default());
     add(&mut breaks, w, "if zeros > 0.5");
-    breaks
-        .watch("max(A1)", &here(w, &w.session))
-        .expect("a watch");
-    let spy = Spy {
-        session: &w.session,
-        seen: RefCell::default(),
-    };
-    let stop = breaks
-        .run(&here(w, &spy), START, Direction::Forward)
-        .expect("stops");
+    breaks.watch("max(A1)", &here(w, &w.session)).expect("a watch");
+    let spy = Spy { session: &w.session, seen: RefCell::default() };
+    let stop = breaks.run(&here(w, &spy), START, Direction::Forward).expect("stops");
     assert_eq!(label(w, stop.at), "35");
     let last = w.session.runs[0].program.find("encoder.0.ffn.act").unwrap();
     let seen = spy.seen.into_inner();
@@ -261,36 +227,25 @@ fn nothing_is_looked_at_beyond_the_stop() {
 #[test]
 fn a_watch_stops_where_its_value_is_another_one() {
     let (w, mut breaks) = (water(), Breaks::default());
-    let id = breaks
-        .watch("P[0,:].max()", &here(w, &w.session))
-        .expect("a watch");
+    let id = breaks.watch("P[0,:].max()", &here(w, &w.session)).expect("a watch");
     let found = stops(&mut breaks, w, START, Direction::Forward);
     // The first call predicts what training does at its first position; the next calls show the positions after it.
     let labels: Vec<String> = found.iter().map(|s| label(w, s.at)).collect();
     assert_eq!(labels, ["93", "94"]);
     assert!(breaks.remove(id) && !breaks.remove(id));
     // A path without its call is that of the call one is in.
-    breaks
-        .watch("shape(output.probs)[0]", &here(w, &w.session))
-        .expect("a watch");
+    breaks.watch("shape(output.probs)[0]", &here(w, &w.session)).expect("a watch");
     let found = stops(&mut breaks, w, START, Direction::Forward);
     let values: Vec<(String, f64, f64)> = found
         .iter()
         .map(|s| match &s.reasons[..] {
-            [Reason::Watch { change: c, .. }] => (
-                label(w, s.at),
-                c.old.number().unwrap(),
-                c.new.number().unwrap(),
-            ),
+            [Reason::Watch { change: c, .. }] => (label(w, s.at), c.old.number().unwrap(), c.new.number().unwrap()),
             other => panic!("{other:?}"),
         })
         .collect();
     // Four rows in training, then one more each call.
     let wanted = [("92", 4.0, 1.0), ("93", 1.0, 2.0), ("94", 2.0, 3.0)];
-    let wanted: Vec<_> = wanted
-        .iter()
-        .map(|(l, a, b)| ((*l).to_owned(), *a, *b))
-        .collect();
+    let wanted: Vec<_> = wanted.iter().map(|(l, a, b)| ((*l).to_owned(), *a, *b)).collect();
     assert_eq!(values, wanted);
     let back = stops(&mut breaks, w, end(w), Direction::Back);
     let labels: Vec<String> = back.iter().map(|s| label(w, s.at)).collect();
@@ -299,10 +254,7 @@ fn a_watch_stops_where_its_value_is_another_one() {
     let Reason::Watch { change, .. } = &back[0].reasons[0] else {
         panic!("a watch");
     };
-    assert_eq!(
-        (change.old.number(), change.new.number()),
-        (Some(2.0), Some(3.0))
-    );
+    assert_eq!((change.old.number(), change.new.number()), (Some(2.0), Some(3.0)));
 }
 
 #[rstest]
@@ -326,11 +278,7 @@ fn a_watch_stops_where_its_value_is_another_one() {
 #[case("A1 if maxx > 1", 7, "nothing is called `maxx`")]
 #[case("A1 if max", 7, "not something true or false")]
 #[case("A1 if max > 1 and B2[0] > 1", 19, "nothing is called `B2`")]
-fn what_cannot_be_meant_is_refused_at_its_column(
-    #[case] text: &str,
-    #[case] column: usize,
-    #[case] says: &str,
-) {
+fn what_cannot_be_meant_is_refused_at_its_column(#[case] text: &str, #[case] column: usize, #[case] says: &str) {
     let w = water();
     let e = Spec::parse(text, &here(w, &w.session)).expect_err(text);
     assert!(e.to_string().contains(says), "{text}: {e}");
@@ -341,28 +289,19 @@ fn what_cannot_be_meant_is_refused_at_its_column(
 fn a_condition_that_cannot_be_told_stops_and_says_so() {
     let (w, mut breaks) = (water(), Breaks::default());
     add(&mut breaks, w, "17..30 if A1[9,0] > 1");
-    let stop = breaks
-        .run(&here(w, &w.session), START, Direction::Forward)
-        .expect("stops");
+    let stop = breaks.run(&here(w, &w.session), START, Direction::Forward).expect("stops");
     assert_eq!(label(w, stop.at), "25");
     let Reason::Error { error, text, .. } = &stop.reasons[0] else {
         panic!("{:?}", stop.reasons);
     };
-    assert_eq!(
-        (error.column(), text.as_str()),
-        (14, "17..30 if A1[9,0] > 1")
-    );
+    assert_eq!((error.column(), text.as_str()), (14, "17..30 if A1[9,0] > 1"));
 }
 
 #[test]
 fn automatic_plans_have_breakpoints_too() {
     let w = opened("encoder_decoder");
     let mut breaks = Breaks::default();
-    add(
-        &mut breaks,
-        &w,
-        "**.self_attn.weights if row_sum = 1 ± 1e-9",
-    );
+    add(&mut breaks, &w, "**.self_attn.weights if row_sum = 1 ± 1e-9");
     add(&mut breaks, &w, "once op:relu");
     let found = stops(&mut breaks, &w, START, Direction::Forward);
     assert!(found.len() > 2, "{}", found.len());

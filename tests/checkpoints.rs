@@ -32,12 +32,7 @@ fn checked(report: &Json) -> Vec<(&str, &str)> {
         .expect("nodes")
         .iter()
         .filter(|n| n["state"] != "unchecked")
-        .map(|n| {
-            (
-                n["name"].as_str().expect("a name"),
-                n["path"].as_str().expect("a path"),
-            )
-        })
+        .map(|n| (n["name"].as_str().expect("a name"), n["path"].as_str().expect("a path")))
         .collect()
 }
 
@@ -80,11 +75,7 @@ fn everything_that_it_computed_matches(
         let (code, report) = compare(&at.join("scenario.ron"), &at.join("ref.npz"), mode);
         assert_eq!((code, &report["verdict"]), (Some(0), &Json::Null), "{mode}");
         let nodes: BTreeSet<&str> = wanted.iter().map(|w| w.1).collect();
-        assert_eq!(
-            report["counts"]["match"],
-            nodes.len(),
-            "{mode}: no drift either"
-        );
+        assert_eq!(report["counts"]["match"], nodes.len(), "{mode}: no drift either");
         assert_eq!(checked(&report), wanted, "{mode}");
         assert_eq!(report["unmatched"], serde_json::json!(unmatched));
     }
@@ -97,15 +88,8 @@ fn everything_that_it_computed_matches(
 #[case("llama", &[])]
 fn parameters_are_those_of_the_checkpoint(#[case] model: &str, #[case] unmatched: &[&str]) {
     let at = folder(model);
-    let (code, report) = compare(
-        &at.join("scenario.ron"),
-        &at.join("model.safetensors"),
-        "isolated",
-    );
-    assert_eq!(
-        (code, &report["unmatched"]),
-        (Some(0), &serde_json::json!(unmatched))
-    );
+    let (code, report) = compare(&at.join("scenario.ron"), &at.join("model.safetensors"), "isolated");
+    assert_eq!((code, &report["unmatched"]), (Some(0), &serde_json::json!(unmatched)));
     let parameters: Vec<&str> = report["nodes"]
         .as_array()
         .expect("nodes")
@@ -118,11 +102,7 @@ fn parameters_are_those_of_the_checkpoint(#[case] model: &str, #[case] unmatched
         .expect("nodes")
         .iter()
         .filter_map(|n| n["path"].as_str())
-        .filter(|p| {
-            [".weight", ".bias", ".gamma", ".beta"]
-                .iter()
-                .any(|end| p.ends_with(end))
-        })
+        .filter(|p| [".weight", ".bias", ".gamma", ".beta"].iter().any(|end| p.ends_with(end)))
         .count();
     assert_eq!(parameters.len(), all);
     assert!(all >= 20);
@@ -130,55 +110,13 @@ fn parameters_are_those_of_the_checkpoint(#[case] model: &str, #[case] unmatched
 
 #[rstest]
 #[case::exact_gelu("gpt2", "GeluTanh", "Gelu", "decoder.0.residual2", "decoder.0.ffn.act")]
-#[case::eps(
-    "gpt2",
-    "eps: 1e-5",
-    "eps: 1e-6",
-    "decoder.0.self_attn.weights",
-    "decoder.0.norm1.out"
-)]
-#[case::gelu_tanh(
-    "bert",
-    "Gelu,",
-    "GeluTanh,",
-    "encoder.0.norm2.out",
-    "encoder.0.ffn.act"
-)]
-#[case::no_padding_mask(
-    "bert",
-    "false, false]",
-    "true, true]",
-    "encoder.0.self_attn.mask",
-    "encoder.0.self_attn.mask"
-)]
-#[case::pre_for_post(
-    "bert",
-    "Post",
-    "Pre",
-    "encoder.0.self_attn.weights",
-    "encoder.0.norm1.out"
-)]
-#[case::interleaved(
-    "llama",
-    "Halves",
-    "Interleaved",
-    "decoder.0.self_attn.weights",
-    "decoder.0.self_attn.q_rotated"
-)]
-#[case::base(
-    "llama",
-    "base: 10000",
-    "base: 500000",
-    "decoder.0.self_attn.weights",
-    "decoder.0.self_attn.q_rotated"
-)]
-#[case::gate_for_up(
-    "llama",
-    "mlp.gate_proj",
-    "mlp.up_proj",
-    "decoder.0.residual2",
-    "decoder.0.ffn.hidden"
-)]
+#[case::eps("gpt2", "eps: 1e-5", "eps: 1e-6", "decoder.0.self_attn.weights", "decoder.0.norm1.out")]
+#[case::gelu_tanh("bert", "Gelu,", "GeluTanh,", "encoder.0.norm2.out", "encoder.0.ffn.act")]
+#[case::no_padding_mask("bert", "false, false]", "true, true]", "encoder.0.self_attn.mask", "encoder.0.self_attn.mask")]
+#[case::pre_for_post("bert", "Post", "Pre", "encoder.0.self_attn.weights", "encoder.0.norm1.out")]
+#[case::interleaved("llama", "Halves", "Interleaved", "decoder.0.self_attn.weights", "decoder.0.self_attn.q_rotated")]
+#[case::base("llama", "base: 10000", "base: 500000", "decoder.0.self_attn.weights", "decoder.0.self_attn.q_rotated")]
+#[case::gate_for_up("llama", "mlp.gate_proj", "mlp.up_proj", "decoder.0.residual2", "decoder.0.ffn.hidden")]
 fn a_wrong_setting_lies_in_the_interval(
     #[case] model: &str,
     #[case] from: &str,
@@ -189,9 +127,7 @@ fn a_wrong_setting_lies_in_the_interval(
     let at = std::path::absolute(folder(model)).expect("a path");
     let temporary = tempfile::tempdir().expect("a folder");
     let text = std::fs::read_to_string(at.join("scenario.ron")).expect("readable");
-    let wrong = text
-        .replace(from, to)
-        .replace("(path: \"", &format!("(path: \"{}/", at.display()));
+    let wrong = text.replace(from, to).replace("(path: \"", &format!("(path: \"{}/", at.display()));
     assert!(text.contains(from));
     let scenario = temporary.path().join("wrong.ron");
     std::fs::write(&scenario, wrong).expect("writable");
@@ -200,9 +136,6 @@ fn a_wrong_setting_lies_in_the_interval(
         let verdict = &report["verdict"];
         assert_eq!((code, &verdict["path"]), (Some(1), &first.into()), "{mode}");
         let between = verdict["between"].as_array().expect("places");
-        assert!(
-            first == cause || between.iter().any(|p| p["path"] == cause),
-            "{mode}: {between:?}"
-        );
+        assert!(first == cause || between.iter().any(|p| p["path"] == cause), "{mode}: {between:?}");
     }
 }

@@ -48,18 +48,12 @@ fn at(app: &App) -> usize {
 
 fn path(app: &App) -> String {
     let (run, cell) = app.debugger.cell().unwrap();
-    app.debugger.session.runs[run]
-        .program
-        .node(cell.node)
-        .path
-        .to_string()
+    app.debugger.session.runs[run].program.node(cell.node).path.to_string()
 }
 
 fn failed(app: &App) -> Vec<(usize, Severity)> {
     let steps = 0..app.debugger.steps.list().len();
-    steps
-        .filter_map(|i| Some((i, app.debugger.failed(i)?)))
-        .collect()
+    steps.filter_map(|i| Some((i, app.debugger.failed(i)?))).collect()
 }
 
 #[test]
@@ -68,14 +62,9 @@ fn findings_are_a_list_and_each_leads_to_its_place() {
     // Nothing runs before it is asked for.
     assert_eq!(failed(&app), []);
     let told = say(&mut app, "checks");
-    let [answer] = &told.answers[..] else {
-        panic!("{told:?}")
-    };
+    let [answer] = &told.answers[..] else { panic!("{told:?}") };
     // The inference run has the scale in its calls as well: said once a layer.
-    assert_eq!(
-        answer.title.render(Lang::En),
-        "Checks: 1 errors, 4 warnings, 0 remarks"
-    );
+    assert_eq!(answer.title.render(Lang::En), "Checks: 1 errors, 4 warnings, 0 remarks");
     let rows = &answer.rows;
     assert!(text(&rows[0]).starts_with("error: labels_unshifted: run training, step "));
     assert_eq!(rows[0].level, Level::Error);
@@ -86,11 +75,7 @@ fn findings_are_a_list_and_each_leads_to_its_place() {
     for row in &findings {
         app.act(row.action.clone().unwrap(), &mut Vec::new());
         let words = text(row);
-        assert!(
-            words.contains(&format!(" {}", path(&app))),
-            "{words} {}",
-            path(&app)
-        );
+        assert!(words.contains(&format!(" {}", path(&app))), "{words} {}", path(&app));
     }
     // Said again at once: nothing is computed anew, and the list is the same.
     assert_eq!(say(&mut app, "checks").answers, told.answers);
@@ -102,10 +87,7 @@ fn from_one_failed_step_to_the_next_around() {
     let told = say(&mut app, "next-failed");
     assert!(told.moved);
     let scores = |l: usize| format!("decoder.{l}.self_attn.scores");
-    assert!(text_of(&told).contains(&format!(
-        "attention_scale: run training, step {}",
-        label(&app)
-    )));
+    assert!(text_of(&told).contains(&format!("attention_scale: run training, step {}", label(&app))));
     assert!(text_of(&told).contains(&scores(0)));
     let mut places = vec![at(&app)];
     for _ in 0..2 {
@@ -118,10 +100,7 @@ fn from_one_failed_step_to_the_next_around() {
     let positions: Vec<usize> = marks.iter().map(|m| m.0).collect();
     assert_eq!(positions, places);
     let severities: Vec<Severity> = marks.iter().map(|m| m.1).collect();
-    assert_eq!(
-        severities,
-        [Severity::Warning, Severity::Warning, Severity::Error]
-    );
+    assert_eq!(severities, [Severity::Warning, Severity::Warning, Severity::Error]);
     // Around, and back.
     say(&mut app, "next-failed");
     assert_eq!(at(&app), places[0]);
@@ -180,23 +159,13 @@ fn a_run_in_order_says_so() {
 #[test]
 fn failed_steps_are_marked_in_the_list() {
     let mut app = faulty();
-    let look = look(
-        &app.ui.settings,
-        Environment {
-            no_color: true,
-            detected: Depth::None,
-        },
-    );
+    let look = look(&app.ui.settings, Environment { no_color: true, detected: Depth::None });
     let area = Rect::new(0, 0, 120, 36);
     let marked = |app: &App| {
         let mut buf = Buffer::empty(area);
         draw(app, area, &mut buf, &look);
         let cells = buf.content.chunks(usize::from(area.width));
-        let lines = cells.map(|l| {
-            l.iter()
-                .map(ratatui::buffer::Cell::symbol)
-                .collect::<String>()
-        });
+        let lines = cells.map(|l| l.iter().map(ratatui::buffer::Cell::symbol).collect::<String>());
         lines.filter(|l| l.contains('✗')).collect::<Vec<_>>()
     };
     assert!(marked(&app).is_empty());

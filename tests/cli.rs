@@ -8,11 +8,7 @@ fn run(arguments: &[&str]) -> Output {
 
 fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tui-transformer"));
-    command
-        .args(arguments)
-        .stdin(Stdio::null())
-        .env("LC_ALL", "C")
-        .env_remove("LANGUAGE");
+    command.args(arguments).stdin(Stdio::null()).env("LC_ALL", "C").env_remove("LANGUAGE");
     command
 }
 
@@ -33,30 +29,18 @@ fn what_was_asked_for_goes_to_standard_output() {
     ] {
         let output = run(arguments);
         assert_eq!(output.status.code(), Some(0), "{arguments:?}");
-        assert!(
-            !output.stdout.is_empty() && output.stderr.is_empty(),
-            "{arguments:?}"
-        );
+        assert!(!output.stdout.is_empty() && output.stderr.is_empty(), "{arguments:?}");
     }
 }
 
 #[test]
 fn usage_errors_go_to_standard_error_with_code_2() {
     for (arguments, message) in [
-        (
-            &["--no-such"][..],
-            "error: there is no argument --no-such here",
-        ),
+        (&["--no-such"][..], "error: there is no argument --no-such here"),
         (&["completions"], "error: missing: <SHELL>"),
-        (
-            &["--digits", "99", "man"],
-            "is not a number of decimals from 0 to 17",
-        ),
+        (&["--digits", "99", "man"], "is not a number of decimals from 0 to 17"),
         (&["man", "no-such"], "error: there is no command `no-such`"),
-        (
-            &["--lang", "zh", "--no-such"],
-            "错误： 这里没有 --no-such 这个参数",
-        ),
+        (&["--lang", "zh", "--no-such"], "错误： 这里没有 --no-such 这个参数"),
         (&["water_class", "man"], "go after the name of the command"),
     ] {
         let output = run(arguments);
@@ -87,13 +71,8 @@ fn a_reader_that_goes_away_is_no_fault() {
 #[test]
 fn a_full_disk_is_told() {
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full");
-    let output = command(&["man"])
-        .stdout(full.unwrap())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap()
-        .wait_with_output()
-        .unwrap();
+    let output =
+        command(&["man"]).stdout(full.unwrap()).stderr(Stdio::piped()).spawn().unwrap().wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).starts_with("error: cannot write to standard output"));
 }

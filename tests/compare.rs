@@ -72,17 +72,8 @@ fn narrowed(from: &Path, to: &Path, rename: impl Fn(&str) -> Option<String>) {
 
 fn agrees(arguments: &[&str], at_least: u64) -> Json {
     let (code, json) = json(arguments);
-    assert_eq!(
-        json["verdict"],
-        Json::Null,
-        "{arguments:?}: {:#}",
-        json["verdict"]
-    );
-    assert_eq!(
-        (code, &json["good"]),
-        (0, &Json::Bool(true)),
-        "{arguments:?}"
-    );
+    assert_eq!(json["verdict"], Json::Null, "{arguments:?}: {:#}", json["verdict"]);
+    assert_eq!((code, &json["good"]), (0, &Json::Bool(true)), "{arguments:?}");
     let matched = json["counts"]["match"].as_u64().expect("a number");
     assert!(matched >= at_least, "{arguments:?}: only {matched} match");
     json
@@ -92,9 +83,7 @@ fn agrees(arguments: &[&str], at_least: u64) -> Json {
 fn a_correct_run_raises_no_difference(#[files("tests/data/reference/*.ron")] case: PathBuf) {
     let file = case.with_extension("safetensors");
     let backward = ["training", "backward"];
-    let decoder = std::fs::read_to_string(&case)
-        .expect("readable")
-        .contains("Training");
+    let decoder = std::fs::read_to_string(&case).expect("readable").contains("Training");
     let runs = if decoder { &backward[..] } else { &["encode"] };
     let folder = tempfile::tempdir().expect("a folder");
     let f32s = folder.path().join("f32.safetensors");
@@ -109,14 +98,8 @@ fn a_correct_run_raises_no_difference(#[files("tests/data/reference/*.ron")] cas
                 .iter()
                 .find(|n| n["path"].as_str().is_some_and(|p| p.ends_with("residual1")))
                 .expect("a residual")["limits"];
-            assert_eq!(
-                (&limits["rms"], &limits["max"]),
-                (&4e-15.into(), &2e-14.into())
-            );
-            let report = agrees(
-                &[text(&case), text(&f32s), "--run", run, "--mode", mode],
-                30,
-            );
+            assert_eq!((&limits["rms"], &limits["max"]), (&4e-15.into(), &2e-14.into()));
+            let report = agrees(&[text(&case), text(&f32s), "--run", run, "--mode", mode], 30);
             let units: Vec<&Json> = report["nodes"]
                 .as_array()
                 .expect("nodes")
@@ -131,20 +114,14 @@ fn a_correct_run_raises_no_difference(#[files("tests/data/reference/*.ron")] cas
     let report = agrees(&[text(&case), text(&file), "--run", runs[0]], 30);
     assert_eq!(report["counts"]["drift"], 0);
     for name in report["unmatched"].as_array().expect("names") {
-        assert!(
-            name.as_str().is_some_and(|n| n.starts_with("gradients.")),
-            "{name}"
-        );
+        assert!(name.as_str().is_some_and(|n| n.starts_with("gradients.")), "{name}");
     }
 }
 
 #[test]
 fn the_first_difference_lies_in_an_interval() {
     let case = Path::new("tests/data/reference/encoder_pre_ln_gelu_bias");
-    let (scenario, file) = (
-        case.with_extension("ron"),
-        case.with_extension("safetensors"),
-    );
+    let (scenario, file) = (case.with_extension("ron"), case.with_extension("safetensors"));
     let folder = tempfile::tempdir().expect("a folder");
     // A reference of sublayers only, whose second layer was computed with another activation.
     let broken = folder.path().join("scenario.ron");
@@ -158,21 +135,15 @@ fn the_first_difference_lies_in_an_interval() {
     narrowed(&file, &sparse, |name| {
         let path = name.strip_prefix("activations.")?;
         let kept = ["residual1", "residual2", "self_attn.out", "ffn.out"];
-        kept.iter()
-            .any(|k| path.ends_with(k))
-            .then(|| path.to_owned())
+        kept.iter().any(|k| path.ends_with(k)).then(|| path.to_owned())
     });
     let (code, report) = json(&[text(&broken), text(&sparse)]);
     assert_eq!(code, 1);
     let verdict = &report["verdict"];
     assert_eq!(verdict["path"], "encoder.0.ffn.out");
     assert_eq!(verdict["last_match"]["path"], "encoder.0.residual1");
-    let between: Vec<&str> = verdict["between"]
-        .as_array()
-        .expect("places")
-        .iter()
-        .map(|p| p["path"].as_str().expect("a path"))
-        .collect();
+    let between: Vec<&str> =
+        verdict["between"].as_array().expect("places").iter().map(|p| p["path"].as_str().expect("a path")).collect();
     assert_eq!(
         between,
         [
@@ -183,20 +154,10 @@ fn the_first_difference_lies_in_an_interval() {
             "encoder.0.ffn.act"
         ]
     );
-    assert!(
-        verdict["given"]
-            .as_array()
-            .expect("paths")
-            .contains(&"encoder.0.ffn.w1.weight".into())
-    );
+    assert!(verdict["given"].as_array().expect("paths").contains(&"encoder.0.ffn.w1.weight".into()));
     // The last match, the first difference and what lies between are in order.
     let step = |v: &Json| v["step"].as_u64().expect("a step");
-    let steps: Vec<u64> = verdict["between"]
-        .as_array()
-        .expect("places")
-        .iter()
-        .map(step)
-        .collect();
+    let steps: Vec<u64> = verdict["between"].as_array().expect("places").iter().map(step).collect();
     assert!(step(&verdict["last_match"]) <= steps[0] && steps.is_sorted());
     assert!(steps[4] <= step(verdict));
     // Each layer is computed from the reference's values: every ffn.out differs for a reason of its own.
@@ -205,31 +166,16 @@ fn the_first_difference_lies_in_an_interval() {
             .as_array()
             .expect("differences")
             .iter()
-            .map(|d| {
-                format!(
-                    "{}{}",
-                    d["path"].as_str().expect("a path"),
-                    if d["carried"] == true { "?" } else { "" }
-                )
-            })
+            .map(|d| format!("{}{}", d["path"].as_str().expect("a path"), if d["carried"] == true { "?" } else { "" }))
             .collect()
     };
     let isolated = paths(&report);
-    assert!(
-        isolated.iter().all(|p| p.ends_with(".ffn.out")),
-        "{isolated:?}"
-    );
+    assert!(isolated.iter().all(|p| p.ends_with(".ffn.out")), "{isolated:?}");
     // Computed from our own, everything after the first differs and may be carried.
     let (code, report) = json(&[text(&broken), text(&sparse), "--mode", "cumulative"]);
-    assert_eq!(
-        (code, &report["verdict"]["path"]),
-        (1, &"encoder.0.ffn.out".into())
-    );
+    assert_eq!((code, &report["verdict"]["path"]), (1, &"encoder.0.ffn.out".into()));
     let cumulative = paths(&report);
-    assert_eq!(
-        cumulative[..2],
-        ["encoder.0.ffn.out", "encoder.0.residual2?"]
-    );
+    assert_eq!(cumulative[..2], ["encoder.0.ffn.out", "encoder.0.residual2?"]);
     let out = compare(&[text(&broken), text(&sparse)]);
     let told = String::from_utf8_lossy(&out.stdout);
     for line in [
@@ -246,47 +192,24 @@ fn the_first_difference_lies_in_an_interval() {
 fn shapes_that_do_not_fit_are_differences() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("r.safetensors");
-    let zeros = |dims: &[usize]| {
-        Raw(
-            Dtype::F32,
-            dims.to_vec(),
-            vec![0; 4 * dims.iter().product::<usize>()],
-        )
-    };
-    let tensors = vec![
-        ("encoder.0.self_attn.q", zeros(&[1, 4, 4])),
-        ("other", zeros(&[1])),
-    ];
-    std::fs::write(
-        &file,
-        safetensors::serialize(tensors, None).expect("serialises"),
-    )
-    .expect("writable");
+    let zeros = |dims: &[usize]| Raw(Dtype::F32, dims.to_vec(), vec![0; 4 * dims.iter().product::<usize>()]);
+    let tensors = vec![("encoder.0.self_attn.q", zeros(&[1, 4, 4])), ("other", zeros(&[1]))];
+    std::fs::write(&file, safetensors::serialize(tensors, None).expect("serialises")).expect("writable");
     let (code, report) = json(&["water_class", text(&file)]);
-    assert_eq!(
-        (code, &report["verdict"]["path"]),
-        (1, &"encoder.0.self_attn.q".into())
-    );
+    assert_eq!((code, &report["verdict"]["path"]), (1, &"encoder.0.self_attn.q".into()));
     assert_eq!(report["unmatched"], serde_json::json!(["other"]));
-    let node = report["nodes"]
-        .as_array()
-        .expect("nodes")
-        .iter()
-        .find(|n| n["state"] == "diverged");
+    let node = report["nodes"].as_array().expect("nodes").iter().find(|n| n["state"] == "diverged");
     let node = node.expect("a node");
-    assert_eq!(
-        (&node["reference_shape"], &node["rms"]),
-        (&serde_json::json!([1, 4, 4]), &Json::Null)
-    );
+    assert_eq!((&node["reference_shape"], &node["rms"]), (&serde_json::json!([1, 4, 4]), &Json::Null));
     // With its layout, it fits.
     let map = folder.path().join("names.ron");
-    std::fs::write(&map, r#"{"encoder.{L}.self_attn.q": (path: "encoder.{L}.self_attn.q", layout: "b t (h d) -> b h t d")}"#).expect("writable");
+    std::fs::write(
+        &map,
+        r#"{"encoder.{L}.self_attn.q": (path: "encoder.{L}.self_attn.q", layout: "b t (h d) -> b h t d")}"#,
+    )
+    .expect("writable");
     let (code, report) = json(&["water_class", text(&file), "--map", text(&map)]);
-    let node = report["nodes"]
-        .as_array()
-        .expect("nodes")
-        .iter()
-        .find(|n| n["state"] == "diverged");
+    let node = report["nodes"].as_array().expect("nodes").iter().find(|n| n["state"] == "diverged");
     assert_eq!((code, &node.expect("a node")["max"]), (1, &"inf".into()));
 }
 
@@ -305,41 +228,21 @@ fn two_scenarios_stand_beside_one_another() {
     };
     // One has nodes that the other lacks: the first that both have and that differs is named.
     let (code, report) = changed(&|t| t.replacen("eps_at: BesideSigma", "eps_at: InsideRoot", 1));
-    assert_eq!(
-        (code, &report["verdict"]["path"]),
-        (1, &"encoder.0.norm1.root".into())
-    );
-    assert_eq!(
-        report["verdict"]["last_match"]["path"],
-        "encoder.0.norm1.var"
-    );
+    assert_eq!((code, &report["verdict"]["path"]), (1, &"encoder.0.norm1.root".into()));
+    assert_eq!(report["verdict"]["last_match"]["path"], "encoder.0.norm1.var");
     let (code, report) = changed(&|t| {
-        t.replacen("scale: true", "scale: false", 1)
-            .replace("embed.source.scaled", "embed.source.lookup")
+        t.replacen("scale: true", "scale: false", 1).replace("embed.source.scaled", "embed.source.lookup")
     });
-    assert_eq!(
-        (code, &report["verdict"]["path"]),
-        (1, &"embed.source.out".into())
-    );
-    assert_eq!(
-        report["verdict"]["between"][0]["path"],
-        "embed.source.scaled"
-    );
+    assert_eq!((code, &report["verdict"]["path"]), (1, &"embed.source.out".into()));
+    assert_eq!(report["verdict"]["between"][0]["path"], "embed.source.scaled");
     // Each layer has its own, and nothing else differs.
     let (code, report) = changed(&|t| t.replacen("eps: 1e-6", "eps: 1e-5", 1));
     let all = report["differences"].as_array().expect("differences");
     assert_eq!((code, all.len()), (1, 6));
-    assert!(all.iter().all(|d| {
-        d["path"]
-            .as_str()
-            .is_some_and(|p| p.rsplit('.').next() == Some("root"))
-    }));
+    assert!(all.iter().all(|d| { d["path"].as_str().is_some_and(|p| p.rsplit('.').next() == Some("root")) }));
     // Inputs that differ are where everything begins.
     let (code, report) = changed(&|t| t.replacen("\"我学习\"], sos", "\"我深度\"], sos", 1));
-    assert_eq!(
-        (code, &report["verdict"]["path"]),
-        (1, &"embed.source.ids".into())
-    );
+    assert_eq!((code, &report["verdict"]["path"]), (1, &"embed.source.ids".into()));
 }
 
 /// Cells that a scenario holds are its own: they differ on whichever side they are.
@@ -355,10 +258,7 @@ fn edited_cells_of_either_side_are_found() {
     let told = String::from_utf8_lossy(&out.stderr);
     assert!(edited.is_file(), "{told}");
     for mode in ["isolated", "cumulative"] {
-        for (a, b) in [
-            (text(&edited), "water_class"),
-            ("water_class", text(&edited)),
-        ] {
+        for (a, b) in [(text(&edited), "water_class"), ("water_class", text(&edited))] {
             let (code, report) = json(&[a, b, "--mode", mode]);
             let verdict = report["verdict"]["path"].as_str().unwrap_or_default();
             assert_eq!(code, 1, "{mode}, {a}");
@@ -371,10 +271,7 @@ fn edited_cells_of_either_side_are_found() {
 #[test]
 fn the_measures_of_others() {
     let case = Path::new("tests/data/reference/encoder_pre_ln_gelu_bias");
-    let (scenario, file) = (
-        case.with_extension("ron"),
-        case.with_extension("safetensors"),
-    );
+    let (scenario, file) = (case.with_extension("ron"), case.with_extension("safetensors"));
     let folder = tempfile::tempdir().expect("a folder");
     let f32s = folder.path().join("f32.safetensors");
     narrowed(&file, &f32s, |name| Some(name.to_owned()));
@@ -384,28 +281,12 @@ fn the_measures_of_others() {
     let (code, report) = json(&[text(&scenario), text(&f32s), "--policy", "numpy"]);
     assert_eq!((code, &report["policy"]), (1, &"numpy".into()));
     let nodes = report["nodes"].as_array().expect("nodes");
-    let diverged = nodes
-        .iter()
-        .find(|n| n["state"] == "diverged")
-        .expect("one");
-    assert_eq!(
-        diverged["limits"],
-        serde_json::json!({ "rtol": 1e-7, "atol": 0.0 })
-    );
+    let diverged = nodes.iter().find(|n| n["state"] == "diverged").expect("one");
+    assert_eq!(diverged["limits"], serde_json::json!({ "rtol": 1e-7, "atol": 0.0 }));
     // Limits of one's own are meant: rounding is no excuse.
     let (code, _) = json(&[text(&scenario), text(&f32s), "--rtol", "1e-9"]);
     assert_eq!(code, 1);
-    agrees(
-        &[
-            text(&scenario),
-            text(&f32s),
-            "--rtol",
-            "1e-9",
-            "--atol",
-            "1e-4",
-        ],
-        30,
-    );
+    agrees(&[text(&scenario), text(&f32s), "--rtol", "1e-9", "--atol", "1e-4"], 30);
 }
 
 #[test]
@@ -417,50 +298,26 @@ fn what_cannot_be_compared_is_told() {
         path
     };
     let tensors = vec![("nobody\u{1b}[31m", Raw(Dtype::F32, vec![1], vec![0; 4]))];
-    let nobody = at(
-        "nobody.safetensors",
-        &safetensors::serialize(tensors, None).expect("serialises"),
-    );
+    let nobody = at("nobody.safetensors", &safetensors::serialize(tensors, None).expect("serialises"));
     let broken = at("broken.safetensors", b"PK");
     let no_map = at("map.ron", b"{\"a\": 1}");
     let bad_path = at("path.ron", b"{\"nobody{*}\": \"encoder.0.self_attn.qq\"}");
     for (arguments, told) in [
-        (
-            &["water_class", text(&nobody)][..],
-            "stands for numbers of this run",
-        ),
+        (&["water_class", text(&nobody)][..], "stands for numbers of this run"),
         (&["water_class", text(&broken)], "broken.safetensors"),
-        (
-            &["water_class", "missing.npz"],
-            "cannot read the reference missing.npz",
-        ),
+        (&["water_class", "missing.npz"], "cannot read the reference missing.npz"),
         (&["water_class", "missing.ron"], "missing.ron"),
-        (
-            &["water_class", text(&nobody), "--map", text(&no_map)],
-            "is no map of names to paths",
-        ),
-        (
-            &["water_class", text(&nobody), "--map", text(&bad_path)],
-            "did you mean encoder.0.self_attn.q",
-        ),
-        (
-            &["water_class", text(&nobody), "--map", "missing.json"],
-            "cannot read the table of names missing.json",
-        ),
+        (&["water_class", text(&nobody), "--map", text(&no_map)], "is no map of names to paths"),
+        (&["water_class", text(&nobody), "--map", text(&bad_path)], "did you mean encoder.0.self_attn.q"),
+        (&["water_class", text(&nobody), "--map", "missing.json"], "cannot read the table of names missing.json"),
         (&["water_class", text(&nobody), "--run", "none"], "none"),
-        (
-            &["water_class", "encoder_char", "--run", "training"],
-            "has no run called training",
-        ),
+        (&["water_class", "encoder_char", "--run", "training"], "has no run called training"),
         (&["water_class", text(&nobody), "--rtol=-1"], "--rtol"),
     ] {
         let out = compare(arguments);
         let stderr = String::from_utf8_lossy(&out.stderr);
         assert_eq!(out.status.code(), Some(2), "{arguments:?}: {stderr}");
-        assert!(
-            stderr.contains(told) && out.stdout.is_empty(),
-            "{arguments:?}: {stderr}"
-        );
+        assert!(stderr.contains(told) && out.stdout.is_empty(), "{arguments:?}: {stderr}");
         assert!(!stderr.contains('\u{1b}'), "{arguments:?}");
     }
 }

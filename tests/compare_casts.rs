@@ -8,9 +8,7 @@ use std::path::{Path, PathBuf};
 use rstest::rstest;
 use safetensors::{Dtype, SafeTensors, View};
 use tui_transformer::debug::compare::alias::Table;
-use tui_transformer::debug::compare::{
-    Failed, Mode, Options, Reference, Report, State, Unit, compare,
-};
+use tui_transformer::debug::compare::{Failed, Mode, Options, Reference, Report, State, Unit, compare};
 use tui_transformer::scenario::syntax;
 use tui_transformer::session::{self, Session};
 use tui_transformer::tensor::Precision;
@@ -44,15 +42,13 @@ fn read(path: &Path) -> File {
     let one = |(name, view): (&str, safetensors::tensor::TensorView<'_>)| {
         let data = view.data();
         let numbers: Vec<f64> = match view.dtype() {
-            Dtype::F64 => (data.chunks_exact(8))
-                .map(|b| f64::from_le_bytes(b.try_into().expect("8 bytes")))
-                .collect(),
-            Dtype::F32 => (data.chunks_exact(4))
-                .map(|b| f64::from(f32::from_le_bytes(b.try_into().expect("4 bytes"))))
-                .collect(),
-            Dtype::I64 => (data.chunks_exact(8))
-                .map(|b| i64::from_le_bytes(b.try_into().expect("8 bytes")) as f64)
-                .collect(),
+            Dtype::F64 => (data.chunks_exact(8)).map(|b| f64::from_le_bytes(b.try_into().expect("8 bytes"))).collect(),
+            Dtype::F32 => {
+                (data.chunks_exact(4)).map(|b| f64::from(f32::from_le_bytes(b.try_into().expect("4 bytes")))).collect()
+            }
+            Dtype::I64 => {
+                (data.chunks_exact(8)).map(|b| i64::from_le_bytes(b.try_into().expect("8 bytes")) as f64).collect()
+            }
             other => panic!("{other:?}"),
         };
         let stored = Stored(view.dtype(), view.shape().to_vec(), numbers);
@@ -73,11 +69,7 @@ fn reference(file: &File) -> Reference {
             Dtype::I16 => (x as i16).to_le_bytes().to_vec(),
             other => panic!("{other:?}"),
         };
-        Raw(
-            *dtype,
-            shape.clone(),
-            numbers.iter().flat_map(each).collect(),
-        )
+        Raw(*dtype, shape.clone(), numbers.iter().flat_map(each).collect())
     };
     let all: Vec<(&String, Raw)> = file.iter().map(|(name, t)| (name, raw(t))).collect();
     let bytes = safetensors::serialize(all, None).expect("serialises");
@@ -91,17 +83,10 @@ fn cast(file: &mut File, to: Dtype) {
     }
 }
 
-fn opened(
-    scenario: &Path,
-    precision: Option<Precision>,
-    change: &dyn Fn(String) -> String,
-) -> Session {
+fn opened(scenario: &Path, precision: Option<Precision>, change: &dyn Fn(String) -> String) -> Session {
     let text = change(std::fs::read_to_string(scenario).expect("readable"));
     let scenario_read = syntax::read("cast", &text).expect("a scenario");
-    let options = session::Options {
-        precision,
-        ..session::Options::default()
-    };
+    let options = session::Options { precision, ..session::Options::default() };
     session::open(scenario_read, Some(scenario), options).expect("opens")
 }
 
@@ -112,38 +97,24 @@ fn recorded(model: &str) -> (PathBuf, File) {
 }
 
 fn compared(session: &Session, file: &File, mode: Mode) -> Report {
-    let options = Options {
-        mode,
-        ..Options::default()
-    };
+    let options = Options { mode, ..Options::default() };
     compare(session, 0, &reference(file), &options).expect("compares")
 }
 
 fn paths(report: &Report) -> Vec<&str> {
-    (report.differences.iter())
-        .map(|d| d.place.path.as_str())
-        .collect()
+    (report.differences.iter()).map(|d| d.place.path.as_str()).collect()
 }
 
 /// How the nodes that the tensors called `name` stand for stand.
 fn states(report: &Report, name: &str) -> Vec<State> {
-    let named = |c: &&tui_transformer::debug::compare::Checked| {
-        c.against.as_ref().is_some_and(|a| a.name == name)
-    };
-    (report.nodes.iter().filter(named))
-        .map(|c| c.state)
-        .collect()
+    let named = |c: &&tui_transformer::debug::compare::Checked| c.against.as_ref().is_some_and(|a| a.name == name);
+    (report.nodes.iter().filter(named)).map(|c| c.state).collect()
 }
 
 /// A small probability is 0 there, means cancel, and yet nothing differs.
 #[rstest]
 fn halves_of_a_correct_run_raise_no_difference(
-    #[values(
-        "decoder_gpt2_like",
-        "encoder_decoder_post_ln",
-        "encoder_pre_ln_gelu_bias"
-    )]
-    case: &str,
+    #[values("decoder_gpt2_like", "encoder_decoder_post_ln", "encoder_pre_ln_gelu_bias")] case: &str,
     #[values(Dtype::F16, Dtype::BF16)] to: Dtype,
     #[values(Mode::Isolated, Mode::Cumulative)] mode: Mode,
 ) {
@@ -155,10 +126,7 @@ fn halves_of_a_correct_run_raise_no_difference(
     let report = compared(&session, &file, mode);
     assert_eq!(paths(&report), [""; 0]);
     // What is wrong is found all the same.
-    let wrong = (file.keys().rev())
-        .find(|name| name.ends_with(".ffn.out"))
-        .expect("recorded")
-        .clone();
+    let wrong = (file.keys().rev()).find(|name| name.ends_with(".ffn.out")).expect("recorded").clone();
     let out = &mut file.get_mut(&wrong).expect("recorded").2;
     for x in out {
         *x *= 2.0;
@@ -178,9 +146,7 @@ fn steps_in_a_finer_type_are_as_coarse_as_what_they_come_from() {
         let Stored(_, shape, scores) = file[&at("scores")].clone();
         let keys = *shape.last().expect("an axis");
         let weights = scores.chunks(keys).flat_map(|row| {
-            let row: Vec<f64> = (row.iter())
-                .map(|x| half::bf16::from_f64(*x).to_f64().exp())
-                .collect();
+            let row: Vec<f64> = (row.iter()).map(|x| half::bf16::from_f64(*x).to_f64().exp()).collect();
             let sum: f64 = row.iter().sum();
             row.into_iter().map(move |x| x / sum)
         });
@@ -194,9 +160,7 @@ fn steps_in_a_finer_type_are_as_coarse_as_what_they_come_from() {
 
 /// A binary64 model whose softmax and rotary angles were computed in binary32, as its numbers show.
 #[rstest]
-fn a_run_that_goes_down_to_binary32_is_held_to_that(
-    #[values(Mode::Isolated, Mode::Cumulative)] mode: Mode,
-) {
+fn a_run_that_goes_down_to_binary32_is_held_to_that(#[values(Mode::Isolated, Mode::Cumulative)] mode: Mode) {
     let (scenario, _) = recorded("llama");
     let session = opened(&scenario, Some(Precision::F64), &|t| t);
     let trace = session.trace(0).expect("runs");
@@ -247,9 +211,7 @@ fn labels_are_those_of_the_next_position() {
 }
 
 #[rstest]
-fn an_inverted_mask_is_found(
-    #[values(Dtype::I64, Dtype::BOOL, Dtype::U8, Dtype::I16)] dtype: Dtype,
-) {
+fn an_inverted_mask_is_found(#[values(Dtype::I64, Dtype::BOOL, Dtype::U8, Dtype::I16)] dtype: Dtype) {
     let (scenario, mut file) = recorded("bert");
     let session = opened(&scenario, None, &|t| t);
     let mask = file.get_mut("attention_mask").expect("recorded");
@@ -287,10 +249,7 @@ fn logits_of_the_last_position_stand_beside_the_last_row() {
         file.insert(name.into(), last.clone());
     }
     let report = compared(&session, &file, Mode::Isolated);
-    let cells = &report
-        .each()
-        .find(|c| c.state == State::Diverged)
-        .expect("one");
+    let cells = &report.each().find(|c| c.state == State::Diverged).expect("one");
     let cell = &cells.against.as_ref().expect("a tensor").cells[0];
     assert_eq!(cell.index, [0, shape[1] - 1, 3]);
     assert_eq!(report.count(State::Diverged), 1, "it has two names");
@@ -301,18 +260,11 @@ fn a_table_of_names_that_says_nothing_is_told() {
     let (scenario, file) = recorded("gpt2");
     let session = opened(&scenario, None, &|t| t);
     let with = |map: &str| {
-        let options = Options {
-            names: Some(Table::read("names.json", map).expect("a table")),
-            ..Options::default()
-        };
+        let options = Options { names: Some(Table::read("names.json", map).expect("a table")), ..Options::default() };
         compare(&session, 0, &reference(&file), &options)
     };
-    let report =
-        with(r#"{"transformer.h.{L}.lnn_1": "decoder.{L}.norm1.out", "logits": "output.logits"}"#);
-    assert_eq!(
-        report.expect("compares").unused,
-        ["transformer.h.{L}.lnn_1"]
-    );
+    let report = with(r#"{"transformer.h.{L}.lnn_1": "decoder.{L}.norm1.out", "logits": "output.logits"}"#);
+    assert_eq!(report.expect("compares").unused, ["transformer.h.{L}.lnn_1"]);
     // Also where another table knows the name.
     let failed = with(r#"{"transformer.h.{L}.ln_1": "decoder.{L}.norm1.outt"}"#);
     let Err(Failed::Nothing(msg)) = failed else {

@@ -25,10 +25,7 @@ fn changed(folder: &Path, from: &str, to: &str) -> PathBuf {
     let beside = std::path::absolute(format!("{CASE}.safetensors")).expect("a path");
     let text = std::fs::read_to_string(format!("{CASE}.ron")).expect("readable");
     assert!(text.contains(from));
-    let text = text.replace(from, to).replace(
-        "encoder_pre_ln_gelu_bias.safetensors",
-        beside.to_str().expect("UTF-8"),
-    );
+    let text = text.replace(from, to).replace("encoder_pre_ln_gelu_bias.safetensors", beside.to_str().expect("UTF-8"));
     let path = folder.join("scenario.ron");
     std::fs::write(&path, text).expect("writable");
     path
@@ -43,9 +40,7 @@ fn play(scenario: &Path, commands: &[&str]) -> Vec<Json> {
     }
     let out = command.env("LC_ALL", "C").output().expect("runs");
     let told = String::from_utf8_lossy(&out.stdout);
-    told.lines()
-        .map(|l| serde_json::from_str(l).unwrap_or_else(|e| panic!("{e}: {l}")))
-        .collect()
+    told.lines().map(|l| serde_json::from_str(l).unwrap_or_else(|e| panic!("{e}: {l}"))).collect()
 }
 
 fn message(told: &Json) -> &str {
@@ -57,22 +52,12 @@ fn a_script_goes_from_difference_to_difference() {
     let folder = tempfile::tempdir().expect("a folder");
     let scenario = changed(folder.path(), "activation: Gelu,", "activation: GeluTanh,");
     let compare = format!("compare {CASE}.safetensors");
-    let commands = [
-        &compare,
-        "next-diff",
-        "next-diff",
-        "next-diff",
-        "prev-diff",
-        "compare",
-        "compare none.npz",
-    ];
+    let commands = [&compare, "next-diff", "next-diff", "next-diff", "prev-diff", "compare", "compare none.npz"];
     let told = play(&scenario, &commands);
     assert_eq!(told.len(), commands.len());
     let rows = told[0]["answers"][0]["rows"].as_array().expect("rows");
     let text = |i: usize| rows[i]["text"].as_str().expect("a text");
-    assert!(
-        text(0).starts_with("first difference: step") && text(0).ends_with("encoder.0.ffn.act")
-    );
+    assert!(text(0).starts_with("first difference: step") && text(0).ends_with("encoder.0.ffn.act"));
     assert!(text(1).starts_with("last match: step") && text(1).ends_with("encoder.0.ffn.hidden"));
     let command = rows[0]["command"].as_str().expect("a command");
     assert_eq!(command, "go encoder.0.ffn.act");
@@ -86,56 +71,28 @@ fn a_script_goes_from_difference_to_difference() {
     assert!(layers >= 1 && worst.is_some_and(|t| t.contains("encoder.0.ffn.act")));
     assert!(message(&told[1]).starts_with(&format!("difference 1 of {layers}: ")));
     assert!(told[1]["cell"].is_string(), "it is there now");
-    let back = told
-        .iter()
-        .find(|t| t["command"] == "prev-diff")
-        .expect("told");
+    let back = told.iter().find(|t| t["command"] == "prev-diff").expect("told");
     if layers == 1 {
         assert_eq!(message(&told[2]), "no difference after this one");
         assert_eq!(message(back), "no difference before this one");
     }
-    assert_eq!(
-        told[5]["answers"], told[0]["answers"],
-        "the last comparison again"
-    );
+    assert_eq!(told[5]["answers"], told[0]["answers"], "the last comparison again");
     assert!(message(&told[6]).contains("none.npz"));
 }
 
 #[test]
 fn a_correct_run_and_another_run_of_the_scenario() {
-    let told = play(
-        Path::new(&format!("{CASE}.ron")),
-        &[
-            &format!("compare {CASE}.safetensors cumulative"),
-            "next-diff",
-        ],
-    );
+    let told =
+        play(Path::new(&format!("{CASE}.ron")), &[&format!("compare {CASE}.safetensors cumulative"), "next-diff"]);
     let rows = told[0]["answers"][0]["rows"].as_array().expect("rows");
-    assert_eq!(
-        (&rows[0]["text"], &rows[0]["level"]),
-        (&"no difference".into(), &"done".into())
-    );
+    assert_eq!((&rows[0]["text"], &rows[0]["level"]), (&"no difference".into(), &"done".into()));
     assert_eq!(message(&told[1]), "no difference");
-    let told = play(
-        Path::new("encoder_char"),
-        &["next-diff", "compare no_padding_mask", "next-diff"],
-    );
+    let told = play(Path::new("encoder_char"), &["next-diff", "compare no_padding_mask", "next-diff"]);
     assert!(message(&told[0]).starts_with("nothing was compared yet"));
     let rows = told[1]["answers"][0]["rows"].as_array().expect("rows");
-    assert!(
-        rows[0]["text"]
-            .as_str()
-            .is_some_and(|t| t.ends_with("encoder.0.self_attn.mask"))
-    );
-    assert_eq!(
-        rows[1]["text"],
-        "last match: none is needed, this is given and not computed"
-    );
-    assert!(
-        told[2]["cell"]
-            .as_str()
-            .is_some_and(|c| c.starts_with("mask[1][0][5] = 1"))
-    );
+    assert!(rows[0]["text"].as_str().is_some_and(|t| t.ends_with("encoder.0.self_attn.mask")));
+    assert_eq!(rows[1]["text"], "last match: none is needed, this is given and not computed");
+    assert!(told[2]["cell"].as_str().is_some_and(|c| c.starts_with("mask[1][0][5] = 1")));
 }
 
 fn opened(path: &Path) -> Arc<Session> {
@@ -155,16 +112,11 @@ fn act(app: &mut App, line: &str) {
 }
 
 fn screen(app: &App) -> Vec<String> {
-    let environment = Environment {
-        no_color: true,
-        detected: Depth::True,
-    };
+    let environment = Environment { no_color: true, detected: Depth::True };
     let area = Rect::new(0, 0, 120, 36);
     let mut buffer = Buffer::empty(area);
     draw(app, area, &mut buffer, &look(&app.ui.settings, environment));
-    (0..area.height)
-        .map(|y| (0..area.width).map(|x| buffer[(x, y)].symbol()).collect())
-        .collect()
+    (0..area.height).map(|y| (0..area.width).map(|x| buffer[(x, y)].symbol()).collect()).collect()
 }
 
 #[test]
@@ -184,34 +136,21 @@ fn the_screen_shows_both_columns_and_marks_what_differs() {
         own.is_some_and(|at| l[at..].contains("reference"))
     });
     assert!(headings, "{screen}");
-    assert!(
-        screen.contains("computed from the reference's operands it differs"),
-        "{screen}"
-    );
+    assert!(screen.contains("computed from the reference's operands it differs"), "{screen}");
     // The reference's number of the worst cell stands in the second column.
     let program = &app.debugger.session.runs[0].program;
     let node = program.find("encoder.0.ffn.act").expect("a node");
     let standing = app.debugger.beside(0, node).expect("compared");
     let against = standing.checked.and_then(|c| c.against.as_ref());
     let cell = &against.expect("compared").cells[0];
-    assert_eq!(
-        standing.theirs.expect("it fits")[cell.flat],
-        Some(cell.theirs)
-    );
-    let at = lines
-        .iter()
-        .find(|l| l.contains('≠'))
-        .unwrap_or_else(|| panic!("{screen}"));
+    assert_eq!(standing.theirs.expect("it fits")[cell.flat], Some(cell.theirs));
+    let at = lines.iter().find(|l| l.contains('≠')).unwrap_or_else(|| panic!("{screen}"));
     assert!(at.split('≠').count() == 2);
 }
 
 #[test]
 fn a_node_that_the_reference_lacks_has_one_column() {
-    let mut app = App::new(
-        opened(Path::new(&format!("{CASE}.ron"))),
-        None,
-        Settings::default(),
-    );
+    let mut app = App::new(opened(Path::new(&format!("{CASE}.ron"))), None, Settings::default());
     act(&mut app, &format!("compare {CASE}.safetensors"));
     let program = &app.debugger.session.runs[0].program;
     let lacks = |id: NodeId| {
@@ -223,22 +162,14 @@ fn a_node_that_the_reference_lacks_has_one_column() {
     act(&mut app, &go);
     let screen = screen(&app).join("\n");
     assert!(screen.contains("not in the reference"), "{screen}");
-    assert!(
-        !screen.contains('≠') && !screen.contains("rounded"),
-        "{screen}"
-    );
+    assert!(!screen.contains('≠') && !screen.contains("rounded"), "{screen}");
 }
 
 /// What was edited in the debugger is compared as it is now.
 #[test]
 fn an_edited_step_differs_from_the_reference() {
-    let told = play(
-        Path::new(&format!("{CASE}.ron")),
-        &[
-            "ablate layer encoder.0",
-            &format!("compare {CASE}.safetensors"),
-        ],
-    );
+    let told =
+        play(Path::new(&format!("{CASE}.ron")), &["ablate layer encoder.0", &format!("compare {CASE}.safetensors")]);
     let first = &told[1]["answers"][0]["rows"][0];
     let text = first["text"].as_str().expect("a text");
     assert!(text.contains("encoder.0."), "{text}");
@@ -284,7 +215,6 @@ fn a_difference_between_steps_is_at_a_step() {
     assert!(path.contains("norm1"), "{path}");
     let at = app.debugger.steps.list();
     let here = at.iter().find(|s| s.number == step.number).expect("a step");
-    let shown =
-        |v: &tui_transformer::walkthrough::View| program.node(v.node).path.contains("norm1");
+    let shown = |v: &tui_transformer::walkthrough::View| program.node(v.node).path.contains("norm1");
     assert!(here.views.iter().any(shown));
 }

@@ -15,10 +15,7 @@ use tui_transformer::text::Lang;
 fn app(name: &str, lang: Lang) -> App {
     let loaded = tui_transformer::scenario::load(Path::new(name)).expect("embedded");
     let session = open(loaded.scenario, None, Options::default()).expect("opens");
-    let settings = Settings {
-        lang,
-        ..Settings::default()
-    };
+    let settings = Settings { lang, ..Settings::default() };
     App::new(Arc::new(session), None, settings)
 }
 
@@ -51,22 +48,12 @@ fn cell(app: &App) -> String {
 fn print_says_numbers_and_tensors() {
     let mut app = app("water_class", Lang::En);
     tell(&mut app, "step 25");
-    assert_eq!(
-        lines(&mut app, "print A1[0,:].sum()"),
-        ["A1[0,:].sum() = 1"]
-    );
-    assert_eq!(
-        lines(&mut app, "eval max(A1) > 0.6"),
-        ["max(A1) > 0.6 = true"]
-    );
+    assert_eq!(lines(&mut app, "print A1[0,:].sum()"), ["A1[0,:].sum() = 1"]);
+    assert_eq!(lines(&mut app, "eval max(A1) > 0.6"), ["max(A1) > 0.6 = true"]);
     let table = lines(&mut app, "print A1[0..2,:]");
     assert_eq!(
         table,
-        [
-            "A1[0..2,:]: [query 2, key 4]",
-            "0.2023  0.5261  0.0639  0.2078",
-            "0.1832   0.501  0.1113  0.2045",
-        ]
+        ["A1[0..2,:]: [query 2, key 4]", "0.2023  0.5261  0.0639  0.2078", "0.1832   0.501  0.1113  0.2045",]
     );
     // Nothing said: what one looks at; `it` is that, too.
     assert_eq!(lines(&mut app, "print")[0], "A1: [query 4, key 4]");
@@ -79,19 +66,13 @@ fn print_says_numbers_and_tensors() {
     let go = told.answers[0].rows[2].action.clone().expect("a place");
     assert_eq!(go.line(), "go training:encoder.0.self_attn.scores[0,0,2,0]");
     app.tell(go);
-    assert_eq!(
-        (step(&app), cell(&app)),
-        ("23".into(), "score1[2][0]".into())
-    );
+    assert_eq!((step(&app), cell(&app)), ("23".into(), "score1[2][0]".into()));
 }
 
 #[test]
 fn errors_point_at_the_column_in_both_languages() {
     for (lang, says) in [
-        (
-            Lang::En,
-            "column 6: nothing is called `A9` · did you mean `A1`?",
-        ),
+        (Lang::En, "column 6: nothing is called `A9` · did you mean `A1`?"),
         (Lang::Zh, "第 6 列：没有叫作 `A9` 的东西"),
     ] {
         let mut app = app("water_class", lang);
@@ -99,11 +80,7 @@ fn errors_point_at_the_column_in_both_languages() {
         assert_eq!(told.messages[0].level, Level::Error);
         let text = told.messages[0].text.render(lang);
         assert!(text.starts_with(says), "{text}");
-        let rows: Vec<String> = told.answers[0]
-            .rows
-            .iter()
-            .map(|r| r.text.render(lang))
-            .collect();
+        let rows: Vec<String> = told.answers[0].rows.iter().map(|r| r.text.render(lang)).collect();
         assert_eq!(rows, ["1 + (A9)", "     ^^"]);
     }
     let mut app = app("water_class", Lang::En);
@@ -117,11 +94,7 @@ fn errors_point_at_the_column_in_both_languages() {
         ("first-nan runn", "runn"),
     ] {
         let told = tell(&mut app, line);
-        let errors: Vec<_> = told
-            .messages
-            .iter()
-            .filter(|m| m.level == Level::Error)
-            .collect();
+        let errors: Vec<_> = told.messages.iter().filter(|m| m.level == Level::Error).collect();
         assert_eq!(errors.len(), 1, "{line}: {:?}", told.messages);
         let text = errors[0].text.render(Lang::En);
         assert!(text.contains(says), "{line}: {text}");
@@ -152,10 +125,7 @@ fn continue_and_reverse_continue_stop_and_say_why() {
     assert_eq!(step(&app), "57");
     let list = lines(&mut app, "breaks");
     assert_eq!(list.len(), 2, "{list:?}");
-    assert!(
-        list[1].starts_with("1  break A1 if zeros > 0.3"),
-        "{list:?}"
-    );
+    assert!(list[1].starts_with("1  break A1 if zeros > 0.3"), "{list:?}");
     // Backspace goes back to before the stop.
     tell(&mut app, "back");
     assert_eq!(step(&app), "69");
@@ -188,10 +158,7 @@ fn what_no_step_shows_is_opened_beside_the_step() {
 #[test]
 fn watches_show_their_value_and_stop_on_change() {
     let mut app = app("water_class", Lang::En);
-    assert_eq!(
-        lines(&mut app, "watch shape(P)[0]"),
-        ["Watches", "1  watch shape(P)[0]: not computed yet"]
-    );
+    assert_eq!(lines(&mut app, "watch shape(P)[0]"), ["Watches", "1  watch shape(P)[0]: not computed yet"]);
     tell(&mut app, "step 88");
     let rows = lines(&mut app, "breaks");
     assert_eq!(rows[1], "1  watch shape(P)[0] = 4");
@@ -200,10 +167,7 @@ fn watches_show_their_value_and_stop_on_change() {
     tell(&mut app, "step 25");
     // Nothing said: the cell at the cursor.
     let rows = lines(&mut app, "watch");
-    assert_eq!(
-        rows[2],
-        "2  watch training:encoder.0.self_attn.weights[0,0,0] = 0.2023"
-    );
+    assert_eq!(rows[2], "2  watch training:encoder.0.self_attn.weights[0,0,0] = 0.2023");
     assert_eq!(lines(&mut app, "unwatch shape(P)[0]"), ["1 is deleted"]);
     assert_eq!(lines(&mut app, "unwatch all"), ["1 deleted"]);
     assert_eq!(lines(&mut app, "breaks").len(), 1);
@@ -214,11 +178,7 @@ fn trees_name_their_cells_and_go_there() {
     let mut app = app("water_class", Lang::En);
     tell(&mut app, "step 17");
     let told = tell(&mut app, "why Q1[0,0] depth 1 most 2");
-    let rows: Vec<String> = told.answers[0]
-        .rows
-        .iter()
-        .map(|r| r.text.render(Lang::En))
-        .collect();
+    let rows: Vec<String> = told.answers[0].rows.iter().map(|r| r.text.render(Lang::En)).collect();
     assert_eq!(
         rows,
         [
@@ -229,15 +189,9 @@ fn trees_name_their_cells_and_go_there() {
     );
     let go = told.answers[0].rows[0].action.clone().expect("a place");
     app.tell(go);
-    assert_eq!(
-        (step(&app), cell(&app)),
-        ("12".into(), "X_enc_in[0][1]".into())
-    );
+    assert_eq!((step(&app), cell(&app)), ("12".into(), "X_enc_in[0][1]".into()));
     let down = lines(&mut app, "where-to depth 1 most 3");
-    assert!(
-        down[0].starts_with("X_enc_in[0][1] = 0.7 goes into"),
-        "{down:?}"
-    );
+    assert!(down[0].starts_with("X_enc_in[0][1] = 0.7 goes into"), "{down:?}");
     assert!(down.last().expect("rows").starts_with("… "), "{down:?}");
     let given = lines(&mut app, "why embed.weight[0,0]");
     assert_eq!(given.len(), 1);
@@ -249,15 +203,9 @@ fn trees_name_their_cells_and_go_there() {
 fn no_nan_is_said_too_and_the_grammar_is_there() {
     let mut app = app("water_class", Lang::En);
     assert_eq!(lines(&mut app, "first-nan"), ["no NaN in run training"]);
-    assert_eq!(
-        lines(&mut app, "first-inf inference"),
-        ["no ∞ in run inference"]
-    );
+    assert_eq!(lines(&mut app, "first-inf inference"), ["no ∞ in run inference"]);
     let grammar = lines(&mut app, "grammar");
-    assert!(
-        grammar.iter().any(|l| l.contains("row_sum != 1 ± 1e-6")),
-        "{grammar:?}"
-    );
+    assert!(grammar.iter().any(|l| l.contains("row_sum != 1 ± 1e-6")), "{grammar:?}");
     assert!(grammar.iter().any(|l| l.contains("argmax")), "{grammar:?}");
 }
 
@@ -272,21 +220,13 @@ fn a_batch_of_one_is_counted_in_an_index_or_not() {
     let short = value("print encoder.0.ffn.act[1,2]");
     assert_eq!(value("print encoder.0.ffn.act[0,1,2]"), short);
     assert_eq!(value("print sum(encoder.0.ffn.act[:,1,2])"), short);
-    assert_eq!(
-        value("print encoder.0.ffn.act[1,:][2]"),
-        short,
-        "a part has no batch"
-    );
+    assert_eq!(value("print encoder.0.ffn.act[1,:][2]"), short, "a part has no batch");
     let told = tell(&mut app, "print encoder.0.ffn.act[1,1,2]");
     let text = told.messages[0].text.to_string();
     assert!(text.contains('1'), "{text}");
     assert_eq!(told.messages[0].level, Level::Error);
     let told = tell(&mut app, "why encoder.0.ffn.out[0,2,3]");
-    assert!(
-        told.messages.iter().all(|m| m.level != Level::Error),
-        "{:?}",
-        told.messages
-    );
+    assert!(told.messages.iter().all(|m| m.level != Level::Error), "{:?}", told.messages);
 }
 
 #[test]
@@ -318,17 +258,11 @@ fn what_is_not_there_is_said_with_what_is() {
     let mut app = app("water_class", Lang::En);
     for (line, says) in [
         ("go Q1[9,9]", "[9, 9] is no cell of Q1"),
-        (
-            "go encoder.0.ffn.act[0,9,0]",
-            "is no cell of encoder.0.ffn.act",
-        ),
+        ("go encoder.0.ffn.act[0,9,0]", "is no cell of encoder.0.ffn.act"),
         ("step 999", "there are 1 to 95"),
         ("search =1e-3..abc", "no value to search for: `=0.5261`"),
         ("search =abc", "no value to search for"),
-        (
-            "side-by-side head 1 2",
-            "no head 2 (there are 2, counted from 0)",
-        ),
+        ("side-by-side head 1 2", "no head 2 (there are 2, counted from 0)"),
         ("step 40.99", "no sub-step 99 of step 40; it has"),
         ("break 40.99", "no sub-step 40.99"),
         ("print A1.max(axis=foo)", "no axis `foo`"),
@@ -342,11 +276,7 @@ fn what_is_not_there_is_said_with_what_is() {
         assert!(errors[0].contains(says), "{line}: {errors:?}");
     }
     let told = tell(&mut app, "edit Q1[0,0] = x");
-    let rows: Vec<String> = told.answers[0]
-        .rows
-        .iter()
-        .map(|r| r.text.to_string())
-        .collect();
+    let rows: Vec<String> = told.answers[0].rows.iter().map(|r| r.text.to_string()).collect();
     assert_eq!(rows, ["Q1[0,0] = x", "          ^"]);
 }
 
@@ -354,11 +284,7 @@ fn what_is_not_there_is_said_with_what_is() {
 fn a_number_is_a_choice_that_holds_one() {
     let mut app = app("water_class", Lang::En);
     let told = tell(&mut app, "edit attention.scale = 0.5");
-    assert!(
-        told.messages.iter().all(|m| m.level != Level::Error),
-        "{:?}",
-        told.messages
-    );
+    assert!(told.messages.iter().all(|m| m.level != Level::Error), "{:?}", told.messages);
     assert_eq!(app.debugger.edit_count(), 1);
 }
 
@@ -368,18 +294,10 @@ fn breakpoints_for_once_are_marked_and_forgotten_and_sub_steps_are_places() {
     tell(&mut app, "tbreak 5");
     let list = lines(&mut app, "breaks");
     assert!(list[1].contains("tbreak 5"), "{list:?}");
-    assert!(
-        app.ui.record.contains(&"tbreak 5".to_owned()),
-        "{:?}",
-        app.ui.record
-    );
+    assert!(app.ui.record.contains(&"tbreak 5".to_owned()), "{:?}", app.ui.record);
     tell(&mut app, "continue");
     assert_eq!(step(&app), "5");
-    assert!(
-        !app.ui.record.contains(&"tbreak 5".to_owned()),
-        "{:?}",
-        app.ui.record
-    );
+    assert!(!app.ui.record.contains(&"tbreak 5".to_owned()), "{:?}", app.ui.record);
     tell(&mut app, "break 40.2");
     tell(&mut app, "continue");
     assert!(step(&app).starts_with("40"), "{}", step(&app));
@@ -390,15 +308,7 @@ fn values_are_searched_for_beyond_a_bound() {
     let mut app = app("water_class", Lang::En);
     tell(&mut app, "step 25");
     assert_eq!(tell(&mut app, "search > 0.68").messages, []);
-    let value = app.debugger.cell().and_then(|(run, c)| {
-        Some(
-            app.debugger
-                .session
-                .trace(run)
-                .ok()?
-                .get(c.node)?
-                .get(c.flat),
-        )
-    });
+    let value =
+        app.debugger.cell().and_then(|(run, c)| Some(app.debugger.session.trace(run).ok()?.get(c.node)?.get(c.flat)));
     assert!(value.is_some_and(|x| x > 0.68), "{value:?}");
 }

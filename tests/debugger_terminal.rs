@@ -13,9 +13,7 @@ const SMALL: &str = "Too ";
 fn start(size: (u16, u16)) -> Pty {
     let program = Path::new(env!("CARGO_BIN_EXE_tui-transformer"));
     let pty = Pty::spawn(program, &["--lang", "en", "water_class"], &[], size);
-    pty.wait("the first step", |s| {
-        s.alternate_screen() && s.contents().contains("1/95")
-    });
+    pty.wait("the first step", |s| s.alternate_screen() && s.contents().contains("1/95"));
     pty
 }
 
@@ -44,9 +42,7 @@ fn follows_the_size_of_the_terminal() {
     pty.wait_for(list);
     pty.resize(10, 3);
     // What it says where it has no room, drawn at that size.
-    pty.wait("a small screen", |s| {
-        s.size() == (3, 10) && s.contents().starts_with(SMALL)
-    });
+    pty.wait("a small screen", |s| s.size() == (3, 10) && s.contents().starts_with(SMALL));
     pty.resize(120, 36);
     pty.wait_for(list);
     // Straight back: no frame has the small size, but the terminal lost what stood outside of it.
@@ -80,9 +76,7 @@ fn suspends_and_comes_back() {
     pty.wait_stopped();
     pty.assert_restored();
     pty.signal("CONT");
-    pty.wait("the screen again", |s| {
-        s.alternate_screen() && s.contents().contains("1/95")
-    });
+    pty.wait("the screen again", |s| s.alternate_screen() && s.contents().contains("1/95"));
     pty.send("q");
     assert!(pty.finish().success());
 }
@@ -104,16 +98,13 @@ fn configured(config: &str) -> (Pty, tempfile::TempDir) {
     let place = home.path().to_str().unwrap();
     let env = [("XDG_CONFIG_HOME", place)];
     let pty = Pty::spawn(program, &["--lang", "en", "water_class"], &env, (140, 36));
-    pty.wait("the first step", |s| {
-        s.alternate_screen() && s.contents().contains("1/95")
-    });
+    pty.wait("the first step", |s| s.alternate_screen() && s.contents().contains("1/95"));
     (pty, home)
 }
 
 #[test]
 fn keys_of_the_configuration_work_and_help_lists_them() {
-    let (mut pty, _home) =
-        configured(r#"{"keys": {"global": {"x": "next", ".": "none", "ctrl-g": "step 23"}}}"#);
+    let (mut pty, _home) = configured(r#"{"keys": {"global": {"x": "next", ".": "none", "ctrl-g": "step 23"}}}"#);
     pty.send("xx");
     pty.wait_for("3/95");
     pty.send(".x");
@@ -131,9 +122,7 @@ fn what_is_wrong_in_the_configuration_is_shown() {
     let (mut pty, _home) = configured(r#"{"theme": "drak"}"#);
     pty.wait_for("did you mean `dark`?");
     pty.send("8");
-    pty.wait("the file in the log", |s| {
-        s.contents().contains("config.ron")
-    });
+    pty.wait("the file in the log", |s| s.contents().contains("config.ron"));
     pty.send("q");
     assert!(pty.finish().success());
     let (mut pty, _home) = configured(r#"{"digits": 40, "keys": {"global": {"x": "nxet"}}}"#);

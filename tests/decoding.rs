@@ -27,17 +27,11 @@ fn session(name: &str, precision: Precision) -> Session {
 }
 
 fn changed(scenario: tui_transformer::scenario::Scenario, precision: Precision) -> Session {
-    let options = Options {
-        precision: Some(precision),
-        ..Options::default()
-    };
+    let options = Options { precision: Some(precision), ..Options::default() };
     open(scenario, None, options).unwrap()
 }
 
-fn water_class(
-    precision: Precision,
-    change: impl FnOnce(&mut tui_transformer::scenario::Scenario),
-) -> Session {
+fn water_class(precision: Precision, change: impl FnOnce(&mut tui_transformer::scenario::Scenario)) -> Session {
     let mut scenario = load(Path::new("water_class")).unwrap().scenario;
     scenario.walkthrough.clear();
     scenario.symbols.clear();
@@ -47,20 +41,11 @@ fn water_class(
 }
 
 fn free(from: &[i64], max_new: usize, choice: Choice) -> Calls {
-    Calls::Free {
-        from: from.to_vec(),
-        max_new,
-        choice,
-    }
+    Calls::Free { from: from.to_vec(), max_new, choice }
 }
 
 fn sample(seed: u64) -> Choice {
-    Choice::Sample {
-        temperature: 1.3,
-        top_k: Some(6),
-        top_p: Some(0.95),
-        seed,
-    }
+    Choice::Sample { temperature: 1.3, top_k: Some(6), top_p: Some(0.95), seed }
 }
 
 fn generated(session: &Session, run: usize, calls: &Calls, cached: bool) -> Vec<Call> {
@@ -105,12 +90,7 @@ fn same_both_ways(name: &str, s: &Session, run: usize) {
     for calls in [
         free(&from, max_new, Choice::Greedy),
         free(&from, max_new, sample(7)),
-        Calls::Beam {
-            from: from.to_vec(),
-            max_new,
-            beams: 3,
-            end: Some(1),
-        },
+        Calls::Beam { from: from.to_vec(), max_new, beams: 3, end: Some(1) },
     ] {
         let report = cache::compare(s, run, &calls, &mut ()).unwrap();
         assert_eq!(report.first, None, "{name} {run} {:?}", s.precision);
@@ -171,21 +151,14 @@ fn steps_of_beams_have_titles_and_end_where_all_beams_end() {
     let Some(Run::Inference { decode, .. }) = loaded.scenario.runs.last_mut() else {
         panic!("an inference run");
     };
-    *decode = Decode::Beam {
-        from: Prefix::Ids(vec![1, 2]),
-        max_new: 3,
-        beams: 2,
-    };
+    *decode = Decode::Beam { from: Prefix::Ids(vec![1, 2]), max_new: 3, beams: 2 };
     let s = changed(loaded.scenario, Precision::F64);
     let run = s.run_named("sample").unwrap();
     assert_eq!(s.calls_made(run), 3);
     for step in s.steps_of(run).list() {
         for lang in [Lang::En, Lang::Zh] {
             let title = step.title.render(lang);
-            assert!(
-                !title.contains(".next.") && !title.contains(".cache."),
-                "{title}"
-            );
+            assert!(!title.contains(".next.") && !title.contains(".cache."), "{title}");
         }
     }
 }
@@ -195,15 +168,7 @@ fn steps_of_beams_have_titles_and_end_where_all_beams_end() {
 fn a_long_generation_without_a_cache_is_the_same_as_with() {
     let s = session("water_class", Precision::F32);
     let (run, max_new) = (0, 260);
-    for calls in [
-        free(&[4], max_new, sample(7)),
-        Calls::Beam {
-            from: vec![4],
-            max_new,
-            beams: 2,
-            end: Some(1),
-        },
-    ] {
+    for calls in [free(&[4], max_new, sample(7)), Calls::Beam { from: vec![4], max_new, beams: 2, end: Some(1) }] {
         let cached = generated(&s, run, &calls, true);
         assert_eq!(cached.len(), max_new);
         assert_eq!(cached, generated(&s, run, &calls, false));
@@ -214,10 +179,8 @@ fn a_long_generation_without_a_cache_is_the_same_as_with() {
 #[test]
 fn forced_prefixes_with_a_cache() {
     let s = session("water_class", Precision::F64);
-    for prefixes in [
-        vec![vec![4], vec![4, 5], vec![4, 5, 6]],
-        vec![vec![4], vec![4, 5, 6], vec![7, 5], vec![7, 5, 4]],
-    ] {
+    for prefixes in [vec![vec![4], vec![4, 5], vec![4, 5, 6]], vec![vec![4], vec![4, 5, 6], vec![7, 5], vec![7, 5, 4]]]
+    {
         let calls = Calls::Forced(prefixes);
         let report = cache::compare(&s, 0, &calls, &mut ()).unwrap();
         assert_eq!(report.first, None);
@@ -269,9 +232,7 @@ impl<T: Real> Breaker<T> {
                 }
                 Flow::Replace(Value::Float(Tensor::new(*t.shape(), data)))
             }
-            Break::PositionOff(name) if frame == self.frame && rest == name => {
-                Flow::Replace(old.unwrap())
-            }
+            Break::PositionOff(name) if frame == self.frame && rest == name => Flow::Replace(old.unwrap()),
             _ => Flow::Go,
         }
     }
@@ -291,16 +252,8 @@ impl Sink<f64> for Any {
 
 fn broken(s: &Session, how: Break, frame: usize) -> Report {
     let mut any = Any {
-        f32: Breaker {
-            how,
-            frame,
-            before: HashMap::new(),
-        },
-        f64: Breaker {
-            how,
-            frame,
-            before: HashMap::new(),
-        },
+        f32: Breaker { how, frame, before: HashMap::new() },
+        f64: Breaker { how, frame, before: HashMap::new() },
     };
     cache::compare(s, 0, &free(&[4], 8, Choice::Greedy), &mut any).unwrap()
 }
@@ -316,19 +269,13 @@ fn a_broken_cache_is_found_where_it_breaks() {
         ] {
             let (Break::RowOff(name) | Break::PositionOff(name)) = how;
             let first = broken(&s, how, 3).first.unwrap();
-            assert_eq!(
-                (first.frame, first.path),
-                (3, format!("gen.3.{name}")),
-                "{how:?}"
-            );
+            assert_eq!((first.frame, first.path), (3, format!("gen.3.{name}")), "{how:?}");
         }
         // Rotary positions: the cosines of the position before.
         let s = water_class(precision, |sc| {
             sc.model.positions = ron::from_str("Rotary()").unwrap();
         });
-        let first = broken(&s, Break::PositionOff("decoder.rotary.cos"), 4)
-            .first
-            .unwrap();
+        let first = broken(&s, Break::PositionOff("decoder.rotary.cos"), 4).first.unwrap();
         assert_eq!((first.frame, &*first.path), (4, "gen.4.decoder.rotary.cos"));
     }
 }
@@ -338,12 +285,7 @@ fn a_broken_cache_is_found_where_it_breaks() {
 fn beams_find_what_exhaustive_search_finds() {
     let s = session("water_class", Precision::F64);
     let words = s.target_words.len() as i64;
-    let beam = Calls::Beam {
-        from: vec![4],
-        max_new: 2,
-        beams: 64,
-        end: None,
-    };
+    let beam = Calls::Beam { from: vec![4], max_new: 2, beams: 64, end: None };
     let made = generated(&s, 0, &beam, true);
     let last = made.last().unwrap();
     assert_eq!(last.beams.len(), 64);
@@ -365,20 +307,9 @@ fn beams_find_what_exhaustive_search_finds() {
         assert!((last.scores[i] - score).abs() < 1e-12);
     }
     // One beam is the greedy choice.
-    let one = Calls::Beam {
-        from: vec![4],
-        max_new: 5,
-        beams: 1,
-        end: None,
-    };
-    let greedy: Vec<i64> = generated(&s, 0, &free(&[4], 5, Choice::Greedy), true)
-        .iter()
-        .map(|c| c.ids[0])
-        .collect();
-    assert_eq!(
-        generated(&s, 0, &one, true).last().unwrap().beams[0][1..],
-        greedy
-    );
+    let one = Calls::Beam { from: vec![4], max_new: 5, beams: 1, end: None };
+    let greedy: Vec<i64> = generated(&s, 0, &free(&[4], 5, Choice::Greedy), true).iter().map(|c| c.ids[0]).collect();
+    assert_eq!(generated(&s, 0, &one, true).last().unwrap().beams[0][1..], greedy);
 }
 
 /// A beam that has ended keeps its score and repeats its end token.
@@ -387,28 +318,16 @@ fn an_ended_beam_stays_as_it_is() {
     let s = session("water_class", Precision::F64);
     // The token that greedy decoding takes first serves as the end token.
     let end = generated(&s, 0, &free(&[4], 1, Choice::Greedy), true)[0].ids[0];
-    let calls = Calls::Beam {
-        from: vec![4],
-        max_new: 4,
-        beams: 4,
-        end: Some(end),
-    };
+    let calls = Calls::Beam { from: vec![4], max_new: 4, beams: 4, end: Some(end) };
     let made = generated(&s, 0, &calls, true);
     let score = made[0].scores[0];
     assert_eq!(made[0].beams[0], [4, end]);
     let last = made.last().unwrap();
-    let at = last
-        .beams
-        .iter()
-        .position(|b| *b == [4, end, end, end, end])
-        .unwrap();
+    let at = last.beams.iter().position(|b| *b == [4, end, end, end, end]).unwrap();
     assert_eq!(last.scores[at].to_bits(), score.to_bits());
     for beam in &last.beams {
         let ended = beam.iter().position(|t| *t == end);
-        assert!(
-            ended.is_none_or(|i| beam[i..].iter().all(|t| *t == end)),
-            "{beam:?}"
-        );
+        assert!(ended.is_none_or(|i| beam[i..].iter().all(|t| *t == end)), "{beam:?}");
     }
 }
 
@@ -416,10 +335,7 @@ fn an_ended_beam_stays_as_it_is() {
 fn the_same_seed_draws_the_same_tokens() {
     let s = session("water_class", Precision::F64);
     let text = |seed: u64| -> Vec<i64> {
-        generated(&s, 0, &free(&[4], 12, sample(seed)), true)
-            .iter()
-            .map(|c| c.ids[0])
-            .collect()
+        generated(&s, 0, &free(&[4], 12, sample(seed)), true).iter().map(|c| c.ids[0]).collect()
     };
     assert_eq!(text(1), text(1));
     assert_ne!(text(1), text(2));
@@ -448,27 +364,13 @@ fn ties_take_the_first_and_are_flagged() {
 #[test]
 fn ties_are_flagged_in_beams_and_by_a_lint() {
     let mut loaded = load(Path::new("gpt_block")).unwrap();
-    loaded.scenario.weights.init.insert(
-        0,
-        InitRule {
-            paths: "*".to_owned(),
-            with: Init::Constant(0.0),
-        },
-    );
+    loaded.scenario.weights.init.insert(0, InitRule { paths: "*".to_owned(), with: Init::Constant(0.0) });
     if let Some(Run::Inference { decode, .. }) = loaded.scenario.runs.last_mut() {
-        *decode = Decode::Greedy {
-            from: Prefix::Ids(vec![1, 2]),
-            max_new: 2,
-        };
+        *decode = Decode::Greedy { from: Prefix::Ids(vec![1, 2]), max_new: 2 };
     }
     let s = changed(loaded.scenario, Precision::F64);
     let run = s.run_named("sample").unwrap();
-    let beams = Calls::Beam {
-        from: vec![1, 2],
-        max_new: 2,
-        beams: 2,
-        end: None,
-    };
+    let beams = Calls::Beam { from: vec![1, 2], max_new: 2, beams: 2, end: None };
     assert!(generated(&s, run, &beams, true).iter().all(|c| c.tie));
     let found = lints::check(&s, |r| r == run).unwrap();
     let ties: Vec<_> = found.iter().filter(|f| f.lint.id() == "tie").collect();
@@ -481,28 +383,16 @@ fn ties_are_flagged_in_beams_and_by_a_lint() {
 #[test]
 fn what_a_generation_begins_with_and_costs_is_said() {
     let failed = |arguments: &[&str], said: &str| {
-        let out = Command::new(env!("CARGO_BIN_EXE_tui-transformer"))
-            .args(arguments)
-            .env("LC_ALL", "C")
-            .output()
-            .unwrap();
+        let out =
+            Command::new(env!("CARGO_BIN_EXE_tui-transformer")).args(arguments).env("LC_ALL", "C").output().unwrap();
         let err = String::from_utf8(out.stderr).unwrap();
         assert!(err.contains(said), "{arguments:?}: {err}");
         out.status.code()
     };
-    assert_eq!(
-        failed(&["generate", "gpt_block", "--prompt", ""], "--prompt"),
-        Some(2)
-    );
-    let out_of_range = [
-        ("--temperature", "number above 0"),
-        ("--max-new", "whole number"),
-    ];
+    assert_eq!(failed(&["generate", "gpt_block", "--prompt", ""], "--prompt"), Some(2));
+    let out_of_range = [("--temperature", "number above 0"), ("--max-new", "whole number")];
     for (option, said) in out_of_range {
-        assert_eq!(
-            failed(&["generate", "gpt_block", option, "-1"], said),
-            Some(2)
-        );
+        assert_eq!(failed(&["generate", "gpt_block", option, "-1"], said), Some(2));
     }
     let both = ["generate", "gpt_block", "--beams", "2", "--seed", "3"];
     assert_eq!(failed(&both, "--seed"), Some(2));
@@ -516,14 +406,7 @@ fn what_a_generation_begins_with_and_costs_is_said() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("w.safetensors");
     let file = file.to_str().unwrap();
-    let save = [
-        "train",
-        "water_class_trained",
-        "--steps",
-        "100",
-        "--save",
-        file,
-    ];
+    let save = ["train", "water_class_trained", "--steps", "100", "--save", file];
     assert_eq!(printed(&save).0, Some(0));
     let (_, text) = printed(&["generate", "water_class_trained", "--weights", file]);
     assert!(text.ends_with("I love easy courses\n"), "{text}");
@@ -555,10 +438,7 @@ fn a_later_token_changes_no_earlier_row() {
 
 #[test]
 fn label_shifts() {
-    assert_eq!(
-        teacher::shift(&session("water_class", Precision::F64), 0),
-        Some(Shift::Unshifted)
-    );
+    assert_eq!(teacher::shift(&session("water_class", Precision::F64), 0), Some(Shift::Unshifted));
     let ids = [0, 4, 5, 6];
     for (labels, shift) in [
         ([4, 5, 6, 1], Shift::Next),
@@ -567,18 +447,11 @@ fn label_shifts() {
         ([5, 6, 1, -1], Shift::Twice),
         ([7, 7, 2, 2], Shift::Other),
     ] {
-        assert_eq!(
-            teacher::shift_of(&ids, &labels, 4),
-            Some(shift),
-            "{labels:?}"
-        );
+        assert_eq!(teacher::shift_of(&ids, &labels, 4), Some(shift), "{labels:?}");
     }
     let first = teacher::positions(&session("water_class", Precision::F64), 0).remove(1);
     assert_eq!(first.sees, ["I", "love"]);
-    assert_eq!(
-        (first.predicts.as_deref(), first.label_at),
-        (Some("love"), Some(0))
-    );
+    assert_eq!((first.predicts.as_deref(), first.label_at), (Some("love"), Some(0)));
 }
 
 #[test]
@@ -587,10 +460,7 @@ fn training_beside_inference() {
     let inference = s.run_named("inference").unwrap();
     let (left, right) = (s.trace(0).unwrap(), s.trace(inference).unwrap());
     // The rows of a causal pass do not depend on what comes later: call 2 is the first three rows of training.
-    let mapping = Mapping::Prefix {
-        from: String::new(),
-        to: "gen.2.".into(),
-    };
+    let mapping = Mapping::Prefix { from: String::new(), to: "gen.2.".into() };
     let pairs = side::pair(left, right, &mapping, Align::First);
     let logits = pairs.iter().find(|p| p.path == "output.logits").unwrap();
     assert_eq!((logits.cells, logits.differing), (24, 0));
@@ -598,37 +468,20 @@ fn training_beside_inference() {
     // One head beside another: the first difference is at the queries.
     let heads = Mapping::Heads { left: 0, right: 1 };
     let pairs = side::pair(left, left, &heads, Align::First);
-    assert!(
-        pairs[0].differing > 0 && pairs[0].path.starts_with("encoder.0.self_attn.q"),
-        "{:?}",
-        pairs[0]
-    );
+    assert!(pairs[0].differing > 0 && pairs[0].path.starts_with("encoder.0.self_attn.q"), "{:?}", pairs[0]);
     assert_eq!(side::previous_difference(&pairs, 1), Some(0));
     let cells = side::differing(left, left, &pairs[0], &heads, Align::First);
     assert_eq!(cells.len(), pairs[0].differing);
     assert_eq!(Some(cells[0]), pairs[0].first);
     // Layers: weights have the same shapes, and differ.
-    let layers = Mapping::Prefix {
-        from: "encoder.0.".into(),
-        to: "encoder.1.".into(),
-    };
-    assert!(
-        side::pair(left, left, &layers, Align::First)
-            .iter()
-            .any(|p| p.max_difference > 0.1)
-    );
+    let layers = Mapping::Prefix { from: "encoder.0.".into(), to: "encoder.1.".into() };
+    assert!(side::pair(left, left, &layers, Align::First).iter().any(|p| p.max_difference > 0.1));
 }
 
 fn printed(arguments: &[&str]) -> (Option<i32>, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_tui-transformer"))
-        .args(arguments)
-        .env("LC_ALL", "C")
-        .output()
-        .unwrap();
-    (
-        output.status.code(),
-        String::from_utf8(output.stdout).unwrap(),
-    )
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_tui-transformer")).args(arguments).env("LC_ALL", "C").output().unwrap();
+    (output.status.code(), String::from_utf8(output.stdout).unwrap())
 }
 
 #[test]
@@ -639,10 +492,7 @@ fn generate_as_json() {
     // The forced run's first call: its most probable word after `I` is `courses` with 0.2841.
     assert_eq!(json["prefix"]["texts"], serde_json::json!(["I"]));
     let first = &json["calls"][0];
-    assert_eq!(
-        (&first["text"], &first["tie"]),
-        (&"courses".into(), &false.into())
-    );
+    assert_eq!((&first["text"], &first["tie"]), (&"courses".into(), &false.into()));
     assert!((first["prob"].as_f64().unwrap() - 0.2841).abs() < 5e-5);
     assert!((first["logits"][7].as_f64().unwrap() - 0.7112).abs() < 5e-5);
     let probs = first["probs"].as_array().unwrap().iter();
@@ -650,20 +500,9 @@ fn generate_as_json() {
     assert_eq!(json["calls"].as_array().unwrap().len(), 3);
     assert_eq!(json["stopped"], "max_new");
     // With and without cache the tokens are the same, whatever the choice.
-    for choice in [
-        &["--greedy"][..],
-        &["--beams", "3"],
-        &["--temperature", "1.5", "--seed", "4"],
-    ] {
+    for choice in [&["--greedy"][..], &["--beams", "3"], &["--temperature", "1.5", "--seed", "4"]] {
         let both = ["on", "off"].map(|cache| {
-            let base = [
-                "generate",
-                "water_class",
-                "--kv-cache",
-                cache,
-                "--max-new",
-                "6",
-            ];
+            let base = ["generate", "water_class", "--kv-cache", cache, "--max-new", "6"];
             printed(&[&base[..], choice].concat())
         });
         assert_eq!(both[0], both[1], "{choice:?}");
@@ -691,15 +530,7 @@ fn generation_ends_where_positions_end() {
     let mut ended = 0;
     for seed in 0..6 {
         let seed = seed.to_string();
-        let arguments = [
-            "generate",
-            "gpt_block",
-            "--max-new",
-            "40",
-            "--json",
-            "--seed",
-            &seed,
-        ];
+        let arguments = ["generate", "gpt_block", "--max-new", "40", "--json", "--seed", &seed];
         let (code, text) = printed(&arguments);
         assert_eq!(code, Some(0));
         let json: serde_json::Value = serde_json::from_str(&text).unwrap();

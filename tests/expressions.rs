@@ -45,9 +45,7 @@ fn at(step: u32, text: &str) -> Result<Array, ExprError> {
 
 fn number(step: u32, text: &str) -> f64 {
     let array = at(step, text).unwrap_or_else(|e| panic!("{text}: {e}"));
-    array
-        .number()
-        .unwrap_or_else(|| panic!("{text}: {array:?}"))
+    array.number().unwrap_or_else(|| panic!("{text}: {array:?}"))
 }
 
 fn flat(json: &Json, out: &mut Vec<f64>) {
@@ -60,8 +58,7 @@ fn flat(json: &Json, out: &mut Vec<f64>) {
 
 #[test]
 fn every_symbol_is_its_tensor_at_its_step() {
-    let golden: Vec<Json> =
-        serde_json::from_str(include_str!("data/water_class/steps.json")).expect("JSON");
+    let golden: Vec<Json> = serde_json::from_str(include_str!("data/water_class/steps.json")).expect("JSON");
     let mut compared = 0;
     for step in golden {
         let number = step["step"].as_u64().expect("a number") as u32;
@@ -70,9 +67,7 @@ fn every_symbol_is_its_tensor_at_its_step() {
             flat(&tensor["values"], &mut printed);
             // In quotes, since `mean` and `sum` are functions; from this step on it is known.
             let text = format!("\"{symbol}\"");
-            let found = Expr::parse(&text)
-                .expect("a name")
-                .eval(&here(number, true));
+            let found = Expr::parse(&text).expect("a name").eval(&here(number, true));
             let found = found.unwrap_or_else(|e| panic!("step {number} {symbol}: {e}"));
             let values = found.to_vec();
             assert_eq!(values.len(), printed.len(), "step {number} {symbol}");
@@ -122,10 +117,7 @@ fn arithmetic_of_tensors_gives_the_recorded_ones() {
         (85, "all(row_sum(training::output.probs) = 1 ± 1e-12)"),
         (41, "all(encoder.1.self_attn.scores[0,:,:] = score1_L2)"),
         (41, "all(encoder.1.self_attn.scores[head=1] = score2_L2)"),
-        (
-            93,
-            "P[0,argmax(training::P[0]):].count() = 8 - training:P[0].argmax()",
-        ),
+        (93, "P[0,argmax(training::P[0]):].count() = 8 - training:P[0].argmax()"),
         (88, "P[3].argmax() = argmax(Logits[3])"),
     ] {
         assert_eq!(number(step, text), 1.0, "{text}");
@@ -145,10 +137,7 @@ fn the_nearest_step_says_what_a_symbol_is() {
     // Not shown yet: the first that will be.
     assert_eq!(path(1, "A1"), ("encoder.0.self_attn.weights".into(), 0));
     // In a decoding call, paths are those of the call.
-    let run = world()
-        .session
-        .run_named("inference")
-        .expect("there is one");
+    let run = world().session.run_named("inference").expect("there is one");
     assert_eq!(path(93, "output.probs"), ("gen.1.output.probs".into(), run));
     assert_eq!(path(93, "P"), ("gen.1.output.probs".into(), run));
     assert_eq!(path(93, "training::P"), ("output.probs".into(), 0));
@@ -169,10 +158,7 @@ fn what_comes_later_is_not_known_yet_where_only_the_past_counts() {
     // Weights are given, though they are shown long before or after.
     assert_eq!(fault(1, "decoder.1.self_attn.q.weight"), Ok(()));
     assert_eq!(fault(52, "decoder.0.self_attn.q"), Err(Fault::NotYet));
-    assert_eq!(
-        fault(91, "inference::gen.1.output.probs"),
-        Err(Fault::NotYet)
-    );
+    assert_eq!(fault(91, "inference::gen.1.output.probs"), Err(Fault::NotYet));
     assert_eq!(fault(93, "inference::gen.1.output.probs"), Ok(()));
     assert_eq!(fault(5, "A9"), Err(Fault::Name));
 }
@@ -186,18 +172,9 @@ fn slips_are_told_with_the_nearest_name() {
         (e.at.start, help)
     };
     assert_eq!(help("1 + AttnOut"), (4, "did you mean `AttnOut1`?".into()));
-    assert_eq!(
-        help("encoder.0.self_atn.weights"),
-        (0, "did you mean `encoder.0.self_attn.weights`?".into())
-    );
-    assert_eq!(
-        help("self_attn.weights"),
-        (0, "did you mean `encoder.0.self_attn.weights`?".into())
-    );
-    assert_eq!(
-        help("trainning::P"),
-        (0, "did you mean `training::P`?".into())
-    );
+    assert_eq!(help("encoder.0.self_atn.weights"), (0, "did you mean `encoder.0.self_attn.weights`?".into()));
+    assert_eq!(help("self_attn.weights"), (0, "did you mean `encoder.0.self_attn.weights`?".into()));
+    assert_eq!(help("trainning::P"), (0, "did you mean `training::P`?".into()));
     // A very long name is refused without a long search.
     assert!(at(25, &"a".repeat(4000)).is_err());
 }
@@ -208,12 +185,7 @@ fn cells_are_found_again() {
     let (run, cell) = array.cell(0).expect("recorded");
     let w = world();
     assert_eq!(run, 0);
-    let name = w
-        .session
-        .cell_name(&w.session.steps, run, cell, here(41, false).at);
+    let name = w.session.cell_name(&w.session.steps, run, cell, here(41, false).at);
     assert_eq!(name.as_deref(), Some("score1_L2[2][1]"));
-    assert_eq!(
-        at(41, "score1_L2[2,1] + 0").expect("a number").cell(0),
-        None
-    );
+    assert_eq!(at(41, "score1_L2[2,1] + 0").expect("a number").cell(0), None);
 }

@@ -55,17 +55,12 @@ fn same(ours: f64, printed: f64) -> bool {
         return ours < -1e8;
     }
     let text = NumberFormat::default().format(ours);
-    text.parse::<f64>()
-        .is_ok_and(|x| x == printed || (x == 0.0 && printed == 0.0))
+    text.parse::<f64>().is_ok_and(|x| x == printed || (x == 0.0 && printed == 0.0))
 }
 
 fn compare(step: u64, symbol: &str, tensor: &TensorDoc, printed: &Json) -> usize {
     let printed = flat(printed);
-    assert_eq!(
-        tensor.values.len(),
-        printed.len(),
-        "step {step} {symbol}: number of cells"
-    );
+    assert_eq!(tensor.values.len(), printed.len(), "step {step} {symbol}: number of cells");
     for (i, p) in printed.iter().enumerate() {
         let ours = tensor.values.get(i).expect("a cell").to_f64();
         assert!(same(ours, *p), "step {step} {symbol}[{i}]: {ours} for {p}");
@@ -95,10 +90,7 @@ fn every_printed_figure() {
         let mut left: Vec<&TensorDoc> = doc.tensors.iter().collect();
         for (symbol, tensor) in theirs["tensors"].as_object().expect("tensors") {
             if let Some(raw) = tensor.get("before_scaling") {
-                let at = left
-                    .iter()
-                    .position(|t| t.symbol == "scores_raw")
-                    .expect("scores_raw");
+                let at = left.iter().position(|t| t.symbol == "scores_raw").expect("scores_raw");
                 compared += compare(number, "scores_raw", left.remove(at), raw);
             }
             let at = left.iter().position(|t| t.symbol == *symbol);
@@ -120,11 +112,7 @@ fn facts_of_the_steps_without_tensors() {
         let doc = doc(number);
         for (name, value) in facts {
             if name == "prefixes" {
-                let ours: Vec<&TensorDoc> = doc
-                    .tensors
-                    .iter()
-                    .filter(|t| t.symbol == "prefixes")
-                    .collect();
+                let ours: Vec<&TensorDoc> = doc.tensors.iter().filter(|t| t.symbol == "prefixes").collect();
                 for (tensor, prefix) in ours.iter().zip(value.as_array().expect("prefixes")) {
                     compared += compare(number, name, tensor, prefix);
                 }
@@ -132,12 +120,7 @@ fn facts_of_the_steps_without_tensors() {
                 continue;
             }
             let tensor = doc.tensors.iter().find(|t| t.symbol == *name);
-            compared += compare(
-                number,
-                name,
-                tensor.unwrap_or_else(|| panic!("step {number} has no {name}")),
-                value,
-            );
+            compared += compare(number, name, tensor.unwrap_or_else(|| panic!("step {number} has no {name}")), value);
         }
     }
     assert!(compared > 150, "only {compared} facts");
@@ -162,16 +145,9 @@ fn products_are_written_in_the_order_of_the_hand_calculation() {
                 .expect("a derivation");
             let (_, sum) = line.text.split_once(" = ").expect("a line");
             let (sum, _) = sum.rsplit_once(" = ").expect("a result");
-            let written: Vec<Vec<f64>> = sum
-                .split(" + ")
-                .map(|p| p.split('×').map(|x| x.parse().expect("a number")).collect())
-                .collect();
-            let printed: Vec<Vec<f64>> = term["products"]
-                .as_array()
-                .expect("products")
-                .iter()
-                .map(flat)
-                .collect();
+            let written: Vec<Vec<f64>> =
+                sum.split(" + ").map(|p| p.split('×').map(|x| x.parse().expect("a number")).collect()).collect();
+            let printed: Vec<Vec<f64>> = term["products"].as_array().expect("products").iter().map(flat).collect();
             // Numbers are compared as numbers: −0 and 0 are the same figure.
             assert_eq!(written, printed, "step {number}: {}", line.text);
             products += printed.len();
@@ -185,19 +161,11 @@ fn lines_as_a_person_writes_them() {
     let line = |step: u64, name: &str| {
         let start = format!("{name} = ");
         let doc = doc(step);
-        let found = doc
-            .derivations
-            .iter()
-            .find(|d| d.text.starts_with(&start))
-            .map(|d| d.text.clone());
+        let found = doc.derivations.iter().find(|d| d.text.starts_with(&start)).map(|d| d.text.clone());
         found.unwrap_or_else(|| panic!("step {step} has no {name}"))
     };
     for (step, name, rest) in [
-        (
-            17,
-            "Q1[0][0]",
-            "0.5×-0.3 + 0.7×0.9 + 0.8×0.5 + 1.1×0.2 = 1.1",
-        ),
+        (17, "Q1[0][0]", "0.5×-0.3 + 0.7×0.9 + 0.8×0.5 + 1.1×0.2 = 1.1"),
         (23, "score1[0][0]", "(1.5829)/1.4142 = 1.1193"),
         (25, "A1[0][0]", "3.0626/15.1401 = 0.2023"),
         (31, "X1[0][0]", "0.5 + 0.4129 = 0.9129"),
@@ -221,29 +189,13 @@ fn steps_expand() {
     };
     assert_eq!(expand(40).len(), 6, "Q1 K1 V1 Q2 K2 V2");
     assert_eq!(expand(40)[5].label(), "40.6");
-    let norm: Vec<String> = expand(32)
-        .iter()
-        .map(|s| s.views[0].symbol.clone())
-        .collect();
-    assert_eq!(
-        norm,
-        [
-            "mean", "centred", "squared", "var", "var_eps", "root", "LN1a"
-        ]
-    );
+    let norm: Vec<String> = expand(32).iter().map(|s| s.views[0].symbol.clone()).collect();
+    assert_eq!(norm, ["mean", "centred", "squared", "var", "var_eps", "root", "LN1a"]);
     for number in [92, 93, 94] {
         let inner = expand(number);
-        assert!(
-            inner.len() > 20,
-            "step {number} has {} sub-steps",
-            inner.len()
-        );
+        assert!(inner.len() > 20, "step {number} has {} sub-steps", inner.len());
         let prefix = format!("gen.{}.", number - 92);
         let program = &s.runs[inner[0].run].program;
-        assert!(
-            inner
-                .iter()
-                .all(|i| program.node(i.views[0].node).path.starts_with(&prefix))
-        );
+        assert!(inner.iter().all(|i| program.node(i.views[0].node).path.starts_with(&prefix)));
     }
 }

@@ -16,12 +16,7 @@ fn folder() -> PathBuf {
 fn session(name: &str) -> Session {
     let path = folder().join(format!("{name}.ron"));
     let loaded = load(&path).unwrap_or_else(|d| panic!("{}", d.render(Lang::En)));
-    open(
-        loaded.scenario,
-        loaded.origin.as_deref(),
-        Options::default(),
-    )
-    .unwrap_or_else(|p| panic!("{name}: {p:?}"))
+    open(loaded.scenario, loaded.origin.as_deref(), Options::default()).unwrap_or_else(|p| panic!("{name}: {p:?}"))
 }
 
 fn of_text(text: &str) -> Session {
@@ -32,12 +27,7 @@ fn of_text(text: &str) -> Session {
 fn parameter(s: &Session, path: &str) -> Vec<f64> {
     match &s.params {
         AnyBindings::F64(b) => b[path].float().data().to_vec(),
-        AnyBindings::F32(b) => b[path]
-            .float()
-            .data()
-            .iter()
-            .map(|x| f64::from(*x))
-            .collect(),
+        AnyBindings::F32(b) => b[path].float().data().iter().map(|x| f64::from(*x)).collect(),
     }
 }
 
@@ -49,16 +39,11 @@ fn every_one_opens_and_all_its_runs_run() {
         if path.extension().is_none_or(|e| e != "ron") {
             continue;
         }
-        let name = path
-            .file_stem()
-            .expect("a name")
-            .to_string_lossy()
-            .into_owned();
+        let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
         let s = session(&name);
         assert_eq!(s.scenario.name, name);
         for (i, run) in s.runs.iter().enumerate() {
-            s.trace(i)
-                .unwrap_or_else(|e| panic!("{name} {}: {e}", run.name));
+            s.trace(i).unwrap_or_else(|e| panic!("{name} {}: {e}", run.name));
             assert!(!s.plan_of(i).is_empty(), "{name} {}", run.name);
         }
         seen += 1;
@@ -83,18 +68,11 @@ fn text_becomes_the_ids_that_a_person_would_write() {
 fn masks_of_three_shapes_hide_the_same_keys() {
     let weights = |name: &str| {
         let s = session(name);
-        let id = s.runs[0]
-            .program
-            .find("encoder.0.self_attn.weights")
-            .expect("weights");
+        let id = s.runs[0].program.find("encoder.0.self_attn.weights").expect("weights");
         let v = s.trace(0).expect("runs").value(id);
         (0..v.shape().len()).map(|i| v.get(i)).collect::<Vec<f64>>()
     };
-    let (keys, row, square) = (
-        weights("mask_keys"),
-        weights("mask_row"),
-        weights("mask_square"),
-    );
+    let (keys, row, square) = (weights("mask_keys"), weights("mask_row"), weights("mask_square"));
     assert_eq!(keys, row);
     // [sentence, head, query, key]: key 1 of the first sentence is hidden from both queries.
     assert_eq!((keys[1], keys[3]), (0.0, 0.0));
@@ -113,28 +91,13 @@ fn every_form_of_weights_is_the_same_matrix() {
         assert_eq!(parameter(&s, &path), [1.0, 2.0, 3.0, 4.0], "{name}");
     }
     // Two heads `[in, out]` of two rows and one column each, transposed and stacked.
-    assert_eq!(
-        parameter(&s, "encoder.0.self_attn.o.weight"),
-        [1.0, 2.0, 3.0, 4.0]
-    );
+    assert_eq!(parameter(&s, "encoder.0.self_attn.o.weight"), [1.0, 2.0, 3.0, 4.0]);
     assert_eq!(parameter(&s, "encoder.0.ffn.w1.bias"), [0.5, -1.0, 2e-3]);
     // Of a file, in f16, bf16, f32, and an array of NumPy in Fortran order.
-    assert_eq!(
-        parameter(&s, "embed.weight"),
-        [1.0, 2.0, 0.5, -1.0, 3.0, 0.0]
-    );
-    assert_eq!(
-        parameter(&s, "output.weight"),
-        [1.0, -2.0, 0.5, 0.25, 4.0, 1.0]
-    );
-    assert_eq!(
-        parameter(&s, "encoder.0.ffn.w1.weight"),
-        [1.0, 0.0, 0.0, 1.0, 1.0, 1.0]
-    );
-    assert_eq!(
-        parameter(&s, "encoder.0.ffn.w2.weight"),
-        [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
-    );
+    assert_eq!(parameter(&s, "embed.weight"), [1.0, 2.0, 0.5, -1.0, 3.0, 0.0]);
+    assert_eq!(parameter(&s, "output.weight"), [1.0, -2.0, 0.5, 0.25, 4.0, 1.0]);
+    assert_eq!(parameter(&s, "encoder.0.ffn.w1.weight"), [1.0, 0.0, 0.0, 1.0, 1.0, 1.0]);
+    assert_eq!(parameter(&s, "encoder.0.ffn.w2.weight"), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
     assert_eq!(parameter(&s, "encoder.0.ffn.w2.bias"), [0.25, 0.25]);
     let c = &s.coverage;
     assert_eq!((c.inline, c.from_files, c.initialised), (5, 4, 1));
@@ -160,12 +123,7 @@ fn keys_that_a_source_hides_are_hidden_in_cross_attention_too() {
     };
     let (given, padding) = (reason::GIVEN, reason::PADDING);
     // [sentence, query, key]: the second key of the first sentence by the mask, the third of the second as padding.
-    let rows = [
-        [0, given, 0],
-        [0, given, 0],
-        [0, 0, padding],
-        [0, 0, padding],
-    ];
+    let rows = [[0, given, 0], [0, given, 0], [0, 0, padding], [0, 0, padding]];
     let keys = reasons("Keys([[true, false, true], [true, true, true]])");
     assert_eq!(keys, rows.concat());
     let row = reasons("Row([[[true, false, true]], [[true, true, true]]])");
@@ -195,21 +153,13 @@ fn a_layer_changes_what_it_gives_and_keeps_the_rest_of_the_model() {
             source: (text: ["a b a"]), runs: [Encode()])"#,
     );
     let layers = resolve(&s.scenario.model).encoder;
-    let [first, second] = &layers[..] else {
-        panic!("{layers:?}")
-    };
+    let [first, second] = &layers[..] else { panic!("{layers:?}") };
     assert_eq!(first.norm.position, NormPosition::Pre);
-    assert_eq!(
-        (first.norm.eps, first.norm.eps_at),
-        (1e-6, EpsAt::BesideSigma)
-    );
+    assert_eq!((first.norm.eps, first.norm.eps_at), (1e-6, EpsAt::BesideSigma));
     assert!(first.attention.qkv_bias && first.ffn.bias && first.ffn.gated);
     assert_eq!(first.ffn.activation, Activation::Silu);
     assert_eq!(first.attention.fill, MaskFillConfig::Value(-1e9));
-    assert_eq!(
-        (first.attention.window, second.attention.window),
-        (Some(2), None)
-    );
+    assert_eq!((first.attention.window, second.attention.window), (Some(2), None));
     assert!(!second.ffn.gated);
     // Written down, they are the same scenario.
     let text = write(&s.scenario);

@@ -8,8 +8,7 @@ use common::finite::{Check, agree};
 use proptest::prelude::*;
 use tui_transformer::program::composite::{self, Shift};
 use tui_transformer::program::{
-    Affine, Binary, BuildError, Builder, Constant, NodeId, Op, Pick, Random, RandomKind, Reduction,
-    Unary, backward,
+    Affine, Binary, BuildError, Builder, Constant, NodeId, Op, Pick, Random, RandomKind, Reduction, Unary, backward,
 };
 use tui_transformer::tensor::{DType, Shape};
 
@@ -83,15 +82,7 @@ fn every_binary_with_every_broadcast() {
         (&[1, 3, 1], &[2, 1, 4]),
         (&[2, 1, 3, 2], &[1, 1, 1, 2]),
     ];
-    for f in [
-        Binary::Add,
-        Binary::Sub,
-        Binary::Mul,
-        Binary::Div,
-        Binary::DivOrZero,
-        Binary::MulOrZero,
-        Binary::Max,
-    ] {
+    for f in [Binary::Add, Binary::Sub, Binary::Mul, Binary::Div, Binary::DivOrZero, Binary::MulOrZero, Binary::Max] {
         for (a, c) in shapes {
             let checked = check(|b| {
                 let x = param(b, "x", a);
@@ -111,9 +102,7 @@ fn every_binary_with_every_broadcast() {
 fn a_number_divided_by_nothing_passes_nothing_back() {
     let mut b = Builder::new();
     let x = param(&mut b, "x", &[1, 2]);
-    let zero = b
-        .constant("zero", Shape::new(&[1, 1]), Constant::Filled(0.0))
-        .unwrap();
+    let zero = b.constant("zero", Shape::new(&[1, 1]), Constant::Filled(0.0)).unwrap();
     let y = b.binary("y", Binary::DivOrZero, x, zero).unwrap();
     let loss = common::finite::weighted_sum(&mut b, y);
     backward(&mut b, loss).unwrap();
@@ -141,10 +130,7 @@ fn every_product() {
             let checked = check(|b| {
                 let x = param(b, "x", &dims(lead_a, m, k, ta));
                 let y = param(b, "y", &dims(lead_b, k, n, tb));
-                let op = Op::MatMul {
-                    transpose_a: ta,
-                    transpose_b: tb,
-                };
+                let op = Op::MatMul { transpose_a: ta, transpose_b: tb };
                 b.apply("z", op, &[x, y])
             });
             assert_eq!(checked.skipped, 0, "{ta} {tb} {lead_a:?} {lead_b:?}");
@@ -182,17 +168,13 @@ fn the_largest_passes_back_to_the_first_of_equals() {
     let max = b.reduce_last("max", Reduction::Max, zeros).unwrap();
     let g = backward(&mut b, max).unwrap();
     assert!(g.of(zeros).is_some());
-    assert_eq!(
-        common::finite::run(b, 1).1("grad.zeros"),
-        [1.0, 0.0, 0.0, 0.0]
-    );
+    assert_eq!(common::finite::run(b, 1).1("grad.zeros"), [1.0, 0.0, 0.0, 0.0]);
 }
 
 #[test]
 fn everything_that_moves_elements() {
-    let ids = |b: &mut Builder, dims: &[usize], ids: &[i64]| {
-        b.constant("ids", Shape::new(dims), Constant::Int(ids.into()))
-    };
+    let ids =
+        |b: &mut Builder, dims: &[usize], ids: &[i64]| b.constant("ids", Shape::new(dims), Constant::Int(ids.into()));
     let cases: [(&str, Build); 15] = [
         ("affine", &|b, x| {
             let y = b.affine("a", Affine::Mul(-1.7), x)?;
@@ -228,16 +210,12 @@ fn everything_that_moves_elements() {
             b.scatter_add("y", Pick::Along, x, ids, source)
         }),
         ("mask", &|b, x| {
-            let mask = b.mask("mask", Shape::new(&[1, 3, 4]), {
-                vec![0, 1, 0, 0, 1, 0, 0, 1, 0, 0, 0, 4]
-            })?;
+            let mask = b.mask("mask", Shape::new(&[1, 3, 4]), { vec![0, 1, 0, 0, 1, 0, 0, 1, 0, 0, 0, 4] })?;
             b.mask_fill("y", x, mask, -2.5)
         }),
         ("dropout", &|b, x| composite::dropout(b, "y", x, 0.4, 3, 1)),
         ("softmax of a masked row", &|b, x| {
-            let mask = b.mask("mask", Shape::new(&[1, 3, 4]), {
-                vec![0, 1, 0, 0, 1, 1, 1, 1, 0, 0, 0, 4]
-            })?;
+            let mask = b.mask("mask", Shape::new(&[1, 3, 4]), { vec![0, 1, 0, 0, 1, 1, 1, 1, 0, 0, 0, 4] })?;
             let scores = b.mask_fill("scores", x, mask, f64::NEG_INFINITY)?;
             composite::softmax(b, "weights", scores, Shift::WhenNeeded, true)
         }),
@@ -262,15 +240,9 @@ fn every_composite() {
         beta: Some(param(b, "beta", &[6])),
     };
     let cases: [(&str, Build); 14] = [
-        ("softmax", &|b, x| {
-            composite::softmax(b, "y", x, Shift::WhenNeeded, false)
-        }),
-        ("softmax shifted", &|b, x| {
-            composite::softmax(b, "y", x, Shift::Always, false)
-        }),
-        ("softmax unshifted", &|b, x| {
-            composite::softmax(b, "y", x, Shift::Never, true)
-        }),
+        ("softmax", &|b, x| composite::softmax(b, "y", x, Shift::WhenNeeded, false)),
+        ("softmax shifted", &|b, x| composite::softmax(b, "y", x, Shift::Always, false)),
+        ("softmax unshifted", &|b, x| composite::softmax(b, "y", x, Shift::Never, true)),
         ("layer norm", &|b, x| {
             let n = norm(b, true, false);
             composite::layer_norm(b, "y", x, &n)
@@ -293,16 +265,14 @@ fn every_composite() {
         }),
         ("rotary in halves", &|b, x| {
             let x = b.reshape("heads", x, Shape::new(&[1, 2, 3, 6]))?;
-            let waves = b.scope("waves", tui_transformer::program::ScopeKind::Group, |b| {
-                composite::waves(b, 3, 1, 4, 100.0)
-            })?;
+            let waves =
+                b.scope("waves", tui_transformer::program::ScopeKind::Group, |b| composite::waves(b, 3, 1, 4, 100.0))?;
             composite::rotary(b, "y", x, waves, 4, false)
         }),
         ("rotary interleaved", &|b, x| {
             let x = b.reshape("heads", x, Shape::new(&[1, 2, 3, 6]))?;
-            let waves = b.scope("waves", tui_transformer::program::ScopeKind::Group, |b| {
-                composite::waves(b, 3, 1, 6, 100.0)
-            })?;
+            let waves =
+                b.scope("waves", tui_transformer::program::ScopeKind::Group, |b| composite::waves(b, 3, 1, 6, 100.0))?;
             composite::rotary(b, "y", x, waves, 6, true)
         }),
         ("cross-entropy", &|b, x| {
@@ -339,9 +309,7 @@ fn a_loss_beyond_the_smallest_probability_is_finite_and_so_are_its_gradients() {
     let far = [0.0, 0.0, -900.0, -900.0, 1.0, 0.0];
     for through in [false, true] {
         let mut b = Builder::new();
-        let x = b
-            .constant("x", Shape::new(&[1, 2, 3]), Constant::Float(far.into()))
-            .unwrap();
+        let x = b.constant("x", Shape::new(&[1, 2, 3]), Constant::Float(far.into())).unwrap();
         let offset = param(&mut b, "offset", &[1, 2, 3]);
         let x = b.binary("logits", Binary::Add, x, offset).unwrap();
         let copy = b.affine("copy", Affine::Add(0.0), x).unwrap();
@@ -367,9 +335,7 @@ fn a_row_that_sees_nothing_is_0_with_every_shift() {
     for shift in [Shift::WhenNeeded, Shift::Always, Shift::Never] {
         let mut b = Builder::new();
         let x = param(&mut b, "x", &[2, 3]);
-        let hidden = b
-            .mask("mask", Shape::new(&[2, 3]), vec![1, 1, 1, 0, 1, 0])
-            .unwrap();
+        let hidden = b.mask("mask", Shape::new(&[2, 3]), vec![1, 1, 1, 0, 1, 0]).unwrap();
         let x = b.mask_fill("masked", x, hidden, f64::NEG_INFINITY).unwrap();
         let y = composite::softmax(&mut b, "y", x, shift, true).unwrap();
         let loss = common::finite::weighted_sum(&mut b, y);
@@ -413,10 +379,7 @@ fn partial_gradients_are_named_after_their_readers_and_summed_in_their_order() {
     let from: Vec<&str> = sum.inputs.iter().map(|&i| &*program.node(i).path).collect();
     assert_eq!(from, ["grad.x.from.y", "grad.x.from.z"]);
     // In reverse order of the forward nodes.
-    let order: Vec<usize> = [loss, w, z, y, x]
-        .iter()
-        .map(|&id| g.of(id).unwrap().index())
-        .collect();
+    let order: Vec<usize> = [loss, w, z, y, x].iter().map(|&id| g.of(id).unwrap().index()).collect();
     assert!(order.is_sorted(), "{order:?}");
     assert_eq!(g.iter().count(), 5);
     assert_eq!(g.parameters(&program).count(), 1);
@@ -439,16 +402,7 @@ fn apply(b: &mut Builder, i: usize, draw: &Draw, nodes: &[NodeId]) -> Option<Nod
     let shape = b.shape(x);
     let rank = shape.rank();
     let axis = draw.c % rank.max(1);
-    let unary = [
-        Unary::Neg,
-        Unary::Tanh,
-        Unary::Erf,
-        Unary::Relu,
-        Unary::Sigmoid,
-        Unary::Sin,
-        Unary::Cos,
-        Unary::Abs,
-    ];
+    let unary = [Unary::Neg, Unary::Tanh, Unary::Erf, Unary::Relu, Unary::Sigmoid, Unary::Sin, Unary::Cos, Unary::Abs];
     match draw.kind % 16 {
         0 | 1 => b.unary(&name, unary[draw.c % unary.len()], x),
         2 | 3 => {
@@ -457,16 +411,11 @@ fn apply(b: &mut Builder, i: usize, draw: &Draw, nodes: &[NodeId]) -> Option<Nod
         }
         4 => {
             let square = b.unary(&format!("{name}s"), Unary::Square, y).ok()?;
-            let safe = b
-                .affine(&format!("{name}p"), Affine::Add(1.0), square)
-                .ok()?;
+            let safe = b.affine(&format!("{name}p"), Affine::Add(1.0), square).ok()?;
             b.binary(&name, Binary::Div, x, safe)
         }
         5 | 6 => {
-            let op = Op::MatMul {
-                transpose_a: draw.c.is_multiple_of(2),
-                transpose_b: draw.c.is_multiple_of(3),
-            };
+            let op = Op::MatMul { transpose_a: draw.c.is_multiple_of(2), transpose_b: draw.c.is_multiple_of(3) };
             b.apply(&name, op, &[x, y])
         }
         7 => {
@@ -487,12 +436,8 @@ fn apply(b: &mut Builder, i: usize, draw: &Draw, nodes: &[NodeId]) -> Option<Nod
         11 => b.concat(&name, axis, &[x, y, x]),
         12 if rank > 0 => {
             let n = shape.dims()[rank - 1];
-            let ids: Arc<[i64]> = (0..shape.len())
-                .map(|i| ((i * 7 + draw.c) % n) as i64)
-                .collect();
-            let ids = b
-                .constant(&format!("{name}i"), shape, Constant::Int(ids))
-                .ok()?;
+            let ids: Arc<[i64]> = (0..shape.len()).map(|i| ((i * 7 + draw.c) % n) as i64).collect();
+            let ids = b.constant(&format!("{name}i"), shape, Constant::Int(ids)).ok()?;
             if draw.b.is_multiple_of(2) {
                 b.gather(&name, Pick::Along, x, ids)
             } else {
@@ -500,21 +445,13 @@ fn apply(b: &mut Builder, i: usize, draw: &Draw, nodes: &[NodeId]) -> Option<Nod
             }
         }
         13 if rank > 0 => {
-            let reasons = (0..shape.len())
-                .map(|i| u8::from((i + draw.c).is_multiple_of(3)))
-                .collect();
+            let reasons = (0..shape.len()).map(|i| u8::from((i + draw.c).is_multiple_of(3))).collect();
             let mask = b.mask(&format!("{name}m"), shape, reasons).ok()?;
             b.mask_fill(&name, x, mask, 0.5)
         }
-        14 if rank > 0 => {
-            composite::softmax(b, &name, x, Shift::WhenNeeded, draw.b.is_multiple_of(2))
-        }
+        14 if rank > 0 => composite::softmax(b, &name, x, Shift::WhenNeeded, draw.b.is_multiple_of(2)),
         15 => {
-            let random = Random {
-                seed: draw.c as u64,
-                stream: 1,
-                kind: RandomKind::Dropout { rate: 1 << 30 },
-            };
+            let random = Random { seed: draw.c as u64, stream: 1, kind: RandomKind::Dropout { rate: 1 << 30 } };
             let mask = b.random(&format!("{name}r"), shape, random).ok()?;
             b.binary(&name, Binary::Mul, x, mask)
         }

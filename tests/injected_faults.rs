@@ -38,20 +38,11 @@ impl Model {
     fn new(kind: Kind, eps: f64) -> Self {
         let decoder = kind == Kind::Decoder;
         let position = if kind == Kind::Encoder { "Post" } else { "Pre" };
-        let stack = format!(
-            "(layers: [(repeat: {LAYERS})], final_norm: {})",
-            kind != Kind::Encoder
-        );
+        let stack = format!("(layers: [(repeat: {LAYERS})], final_norm: {})", kind != Kind::Encoder);
         let (ids, real) = if decoder {
-            (
-                vec![vec![3, 7, 2, 9, 4], vec![5, 1, 8, 8, 10]],
-                vec![vec![true; 5]; 2],
-            )
+            (vec![vec![3, 7, 2, 9, 4], vec![5, 1, 8, 8, 10]], vec![vec![true; 5]; 2])
         } else {
-            (
-                vec![vec![3, 7, 2, 9, 4], vec![5, 1, 8, 0, 0]],
-                vec![vec![true; 5], vec![true, true, true, false, false]],
-            )
+            (vec![vec![3, 7, 2, 9, 4], vec![5, 1, 8, 0, 0]], vec![vec![true; 5], vec![true, true, true, false, false]])
         };
         let text = format!(
             r#"(name: "tiny", vocabulary: Size({WORDS}), model: (
@@ -61,11 +52,7 @@ impl Model {
                 weights: (seed: 7, init: [(paths: "*.gamma", with: Uniform(low: 0.5, high: 1.5)),
                     (paths: "embed.*", with: Normal(std: 0.4)), (with: Normal(std: 0.3))]),
                 {}: (ids: {ids:?}, real: {real:?}), runs: [{}])"#,
-            if decoder {
-                "Rotary()"
-            } else {
-                "Learned(max_len: 7)"
-            },
+            if decoder { "Rotary()" } else { "Learned(max_len: 7)" },
             !decoder,
             if decoder { "decoder" } else { "encoder" },
             if decoder { "target" } else { "source" },
@@ -73,13 +60,7 @@ impl Model {
         );
         let scenario = syntax::read("tiny.ron", &text).expect("a scenario");
         let session = session::open(scenario, None, session::Options::default());
-        Self {
-            session: session.expect("opens"),
-            kind,
-            eps,
-            ids,
-            real,
-        }
+        Self { session: session.expect("opens"), kind, eps, ids, real }
     }
 
     fn weight(&self, path: &str) -> Vec<f64> {
@@ -114,10 +95,7 @@ impl Model {
 
     fn compare(&self, recorded: &Recorded, dtype: Dtype, mode: Mode) -> Report {
         let reference = Reference::from_file("ref.safetensors", &file(recorded, dtype));
-        let options = Options {
-            mode,
-            ..Options::default()
-        };
+        let options = Options { mode, ..Options::default() };
         compare(&self.session, 0, &reference.expect("a reference"), &options).expect("compares")
     }
 }
@@ -143,10 +121,7 @@ fn file(recorded: &Recorded, dtype: Dtype) -> Vec<u8> {
     let tensors = recorded.iter().map(|(name, (shape, data))| {
         let bytes = match dtype {
             Dtype::F64 => data.iter().flat_map(|x| x.to_le_bytes()).collect(),
-            _ => data
-                .iter()
-                .flat_map(|x| (*x as f32).to_le_bytes())
-                .collect(),
+            _ => data.iter().flat_map(|x| (*x as f32).to_le_bytes()).collect(),
         };
         (name, Raw(dtype, shape.clone(), bytes))
     });
@@ -174,11 +149,7 @@ fn a_correct_reference_raises_none(
     let recorded = model.reference(Fault::None);
     for (dtype, mode) in EACH {
         let report = model.compare(&recorded, dtype, mode);
-        assert!(
-            report.agrees(),
-            "{dtype:?} {mode:?}: {:?}",
-            report.verdict()
-        );
+        assert!(report.agrees(), "{dtype:?} {mode:?}: {:?}", report.verdict());
         assert_eq!((report.unmatched.len(), report.count(State::Drift)), (0, 0));
         assert_eq!(report.count(State::Match), recorded.len());
     }
@@ -191,15 +162,7 @@ fn a_correct_reference_raises_none(
 
 /// What a recorder of modules' outputs sees.
 fn sublayers(recorded: &Recorded) -> Recorded {
-    let kept = [
-        "self_attn.out",
-        "ffn.out",
-        "norm1.out",
-        "norm2.out",
-        "residual1",
-        "residual2",
-        "logits",
-    ];
+    let kept = ["self_attn.out", "ffn.out", "norm1.out", "norm2.out", "residual1", "residual2", "logits"];
     recorded
         .iter()
         .filter(|(name, _)| kept.iter().any(|k| name.ends_with(k)))
@@ -243,9 +206,7 @@ fn the_step_with_the_fault_is_named(
     for (dtype, mode) in EACH {
         let at = format!("{dtype:?} {mode:?}");
         let report = model.compare(&recorded, dtype, mode);
-        let verdict = report
-            .verdict()
-            .unwrap_or_else(|| panic!("{at}: no difference"));
+        let verdict = report.verdict().unwrap_or_else(|| panic!("{at}: no difference"));
         assert_eq!(verdict.place.path, path, "{at}");
         assert!(!verdict.carried, "{at}");
         if mode == Mode::Isolated {
@@ -254,11 +215,7 @@ fn the_step_with_the_fault_is_named(
         } else {
             // One that does not come from it, of the other operand of a product, is no carrier.
             let own = report.differences.iter().filter(|d| !d.carried);
-            assert!(
-                own.clone()
-                    .all(|d| d.place.path == path || also.contains(&&*d.place.path)),
-                "{at}"
-            );
+            assert!(own.clone().all(|d| d.place.path == path || also.contains(&&*d.place.path)), "{at}");
         }
         // The step is one that shows it, and the last match one before.
         let steps = model.session.steps_of(0);
@@ -275,11 +232,7 @@ fn the_step_with_the_fault_is_named(
             let before = last.step.as_ref().expect("a step");
             assert!(before.position <= step.position, "{at}");
         }
-        assert_eq!(
-            verdict.last_match.is_none(),
-            fault == Fault::PositionsPlusOne,
-            "{at}"
-        );
+        assert_eq!(verdict.last_match.is_none(), fault == Fault::PositionsPlusOne, "{at}");
     }
     // With the outputs of sublayers alone, the step lies in the interval that is named.
     let sparse = sublayers(&recorded);
@@ -291,15 +244,8 @@ fn the_step_with_the_fault_is_named(
         // One that is written in the line of another is there with that one.
         let program = &model.session.runs[0].program;
         let cause = program.find(path).expect("a node");
-        let line = if program.node(cause).inline {
-            program.users(cause)[0]
-        } else {
-            cause
-        };
-        assert!(
-            within.contains(&&*program.node(line).path),
-            "{path} not in {within:?}"
-        );
+        let line = if program.node(cause).inline { program.users(cause)[0] } else { cause };
+        assert!(within.contains(&&*program.node(line).path), "{path} not in {within:?}");
         let last = verdict.last_match.as_ref();
         let last = last.is_none_or(|l| sparse.contains_key(&l.path));
         assert!(last && sparse.contains_key(&verdict.place.path));
@@ -331,13 +277,7 @@ fn a_reference_with_its_weights_names_the_weight() {
         let report = model.compare(&recorded, dtype, mode);
         let verdict = report.verdict().expect("a difference");
         assert_eq!(verdict.place.path, name);
-        let cells = &report
-            .of(verdict.place.node)
-            .expect("checked")
-            .against
-            .as_ref()
-            .expect("compared")
-            .cells;
+        let cells = &report.of(verdict.place.node).expect("checked").against.as_ref().expect("compared").cells;
         assert_eq!((cells.len(), &cells[0].index[..]), (1, &[3, 2][..]));
         assert!(cells[0].theirs.is_nan() && !cells[0].ours.is_nan());
     }
@@ -357,11 +297,7 @@ fn hidden_scores_are_equal_by_whatever_number() {
             }
             for (dtype, mode) in EACH {
                 let report = model.compare(&recorded, dtype, mode);
-                assert!(
-                    report.agrees(),
-                    "{fill} {dtype:?} {mode:?}: {:?}",
-                    report.verdict()
-                );
+                assert!(report.agrees(), "{fill} {dtype:?} {mode:?}: {:?}", report.verdict());
             }
         }
     }

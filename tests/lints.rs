@@ -5,9 +5,7 @@ mod common;
 
 use std::path::{Path, PathBuf};
 
-use common::lints::{
-    Place, at, bare, edited, embedded, found, grave, looks_ahead, of, with_leaves,
-};
+use common::lints::{Place, at, bare, edited, embedded, found, grave, looks_ahead, of, with_leaves};
 use tui_transformer::debug::lints::Finding;
 use tui_transformer::model::config::{MaskFillConfig, Scale};
 use tui_transformer::program::{Leaf, Mask, reason};
@@ -23,9 +21,7 @@ fn files(folder: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     let files = std::fs::read_dir(folder).unwrap();
     let files = files.map(|f| f.unwrap().path());
-    files
-        .filter(|p| p.extension().is_some_and(|e| e == "ron"))
-        .collect()
+    files.filter(|p| p.extension().is_some_and(|e| e == "ron")).collect()
 }
 
 #[test]
@@ -37,12 +33,7 @@ fn correct_runs_raise_neither_error_nor_warning() {
     for path in all {
         for precision in BOTH {
             let loaded = load(&path).unwrap_or_else(|d| panic!("{}", d.render(Lang::En)));
-            let s = of(
-                loaded.scenario,
-                loaded.origin.as_deref(),
-                Some(precision),
-                |_| {},
-            );
+            let s = of(loaded.scenario, loaded.origin.as_deref(), Some(precision), |_| {});
             let found = found(&s);
             assert_eq!(grave(&found), [], "{} {precision:?}", path.display());
             seen += 1;
@@ -54,13 +45,8 @@ fn correct_runs_raise_neither_error_nor_warning() {
 #[test]
 fn what_a_scenario_allows_is_a_remark() {
     let s = embedded("water_class", |_| {});
-    let labels: Vec<Finding> = found(&s)
-        .into_iter()
-        .filter(|f| f.lint == Lint::LabelsUnshifted)
-        .collect();
-    let [f] = &labels[..] else {
-        panic!("{labels:?}")
-    };
+    let labels: Vec<Finding> = found(&s).into_iter().filter(|f| f.lint == Lint::LabelsUnshifted).collect();
+    let [f] = &labels[..] else { panic!("{labels:?}") };
     assert!(f.allowed && f.severity == Severity::Info);
     assert_eq!(f.step(&s), Some(vec![89]));
     // In one run only.
@@ -78,16 +64,8 @@ fn what_a_scenario_allows_is_a_remark() {
 fn labels() {
     for (labels, lint, word) in [
         (Labels::Unshifted, "labels_unshifted", "must predict once"),
-        (
-            Labels::Ids(vec![vec![3, 4, 5, 6, 3, -1, -1]]),
-            "labels_shifted_twice",
-            "must predict a",
-        ),
-        (
-            Labels::Ids(vec![vec![9, 9, 9, 1, 1, 1, 1]]),
-            "labels_unrelated",
-            "must predict could",
-        ),
+        (Labels::Ids(vec![vec![3, 4, 5, 6, 3, -1, -1]]), "labels_shifted_twice", "must predict a"),
+        (Labels::Ids(vec![vec![9, 9, 9, 1, 1, 1, 1]]), "labels_unrelated", "must predict could"),
     ] {
         let s = embedded("gpt_block", |s| {
             bare(s);
@@ -143,14 +121,7 @@ fn a_causal_mask_that_is_missing_or_off_by_one() {
     let mask = "decoder.0.self_attn.mask";
     assert_eq!(
         grave(&early),
-        [
-            at("mask_too_strict", mask, &[0, 0]),
-            at(
-                "fully_masked_row",
-                "decoder.0.self_attn.weights",
-                &[0, 0, 0, 0]
-            ),
-        ]
+        [at("mask_too_strict", mask, &[0, 0]), at("fully_masked_row", "decoder.0.self_attn.weights", &[0, 0, 0, 0]),]
     );
 }
 
@@ -189,19 +160,12 @@ fn padding_masked_on_the_wrong_axis_or_not_at_all() {
     for layer in 0..3 {
         let base = format!("encoder.{layer}.self_attn");
         // Real keys are hidden from padded queries, for no reason; real queries see padding.
-        assert!(on_queries.contains(&at(
-            "mask_too_strict",
-            &format!("{base}.mask"),
-            &[1, 0, 5, 0]
-        )));
+        assert!(on_queries.contains(&at("mask_too_strict", &format!("{base}.mask"), &[1, 0, 5, 0])));
         let sees = |p: &&Place| p.0 == "padding_attention" && p.1 == format!("{base}.weights");
         let cell = &on_queries.iter().find(sees).unwrap().2;
         assert!(cell[0] == 1 && cell[2] < 5 && cell[3] >= 5, "{cell:?}");
     }
-    let leaks: Vec<_> = on_queries
-        .iter()
-        .filter(|p| p.0 == "padding_leak")
-        .collect();
+    let leaks: Vec<_> = on_queries.iter().filter(|p| p.0 == "padding_leak").collect();
     assert_eq!(leaks.len(), 1);
     assert!(leaks[0].1.starts_with("encoder.0.self_attn."));
     // The very first node in which a real row changes is told.
@@ -256,11 +220,7 @@ fn a_fill_that_leaves_something() {
     // Something of later tokens arrives: changing them shows it.
     let leak = found.iter().find(|f| f.lint == Lint::FutureLeak).unwrap();
     assert_eq!(leak.severity, Severity::Error);
-    assert!(
-        leak.path.starts_with("decoder.0.self_attn."),
-        "{}",
-        leak.path
-    );
+    assert!(leak.path.starts_with("decoder.0.self_attn."), "{}", leak.path);
 }
 
 #[test]

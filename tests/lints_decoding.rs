@@ -38,29 +38,20 @@ impl<T: Real> Sink<T> for OneOff {
 fn a_cache_off_by_one() {
     let s = embedded("modern_decoder", bare);
     let run = s.run_named("greedy").unwrap();
-    let calls = Calls::Free {
-        from: vec![0, 2, 3],
-        max_new: 4,
-        choice: Choice::Greedy,
-    };
+    let calls = Calls::Free { from: vec![0, 2, 3], max_new: 4, choice: Choice::Greedy };
     let report = cache::compare(&s, run, &calls, &mut ()).unwrap();
     assert_eq!(Decoding::of_cache(&s, run, &report), None);
     let path = "gen.2.decoder.1.self_attn.v_cache";
     let report = cache::compare(&s, run, &calls, &mut OneOff(path)).unwrap();
     let f = Decoding::of_cache(&s, run, &report).unwrap();
-    assert_eq!(
-        (f.lint, f.severity, &*f.path),
-        (Lint::CacheDiffers, Severity::Error, path)
-    );
+    assert_eq!((f.lint, f.severity, &*f.path), (Lint::CacheDiffers, Severity::Error, path));
     assert_eq!(f.cell, [0, 0, 0, 0]);
     // The step of that call that shows the cache, or what is computed from it.
     let step = f.step(&s).unwrap();
     let steps = s.steps_of(run);
     let step = &steps.list()[steps.position(step[0]).unwrap()];
     let program = &s.runs[run].program;
-    let shows = |v: &tui_transformer::walkthrough::View| {
-        program.node(v.node).path.starts_with("gen.2.decoder.1.")
-    };
+    let shows = |v: &tui_transformer::walkthrough::View| program.node(v.node).path.starts_with("gen.2.decoder.1.");
     assert!(step.views.iter().any(shows));
 }
 
@@ -91,9 +82,7 @@ fn by_hand(build: impl FnOnce(&mut Builder, NodeId) -> Result<NodeId, BuildError
     let mut b = Builder::new();
     let shape = Shape::named(&[(Axis::Batch, 1), (Axis::Token, 4), (Axis::DModel, 6)]);
     let numbers = (0..24).map(|i| f64::from(i * 37 % 11) / 5.0 - 1.0);
-    let x = b
-        .constant("x", shape, Constant::Float(numbers.collect()))
-        .unwrap();
+    let x = b.constant("x", shape, Constant::Float(numbers.collect())).unwrap();
     build(&mut b, x).unwrap();
     let trace = run::<f64>(&b.finish().into(), &tui_transformer::trace::Bindings::new()).unwrap();
     AnyTrace::F64(trace)
@@ -142,10 +131,7 @@ fn attention_built_by_hand() {
     };
     assert_eq!(places(&attention("good")), []);
     let base = |name: &str| format!("decoder.0.self_attn.{name}");
-    assert_eq!(
-        places(&attention("scale")),
-        [at("attention_scale", &base("scores"), &[])]
-    );
+    assert_eq!(places(&attention("scale")), [at("attention_scale", &base("scores"), &[])]);
     for how in ["filled after", "added after"] {
         let found = places(&attention(how));
         // The softmax sees later keys, and the sums no longer hold once they are taken away.
@@ -160,23 +146,14 @@ fn attention_built_by_hand() {
             "{how}"
         );
     }
-    assert_eq!(
-        places(&attention("doubled")),
-        [at("softmax_row_sum", &base("doubled"), &[0, 0, 0])]
-    );
+    assert_eq!(places(&attention("doubled")), [at("softmax_row_sum", &base("doubled"), &[0, 0, 0])]);
 }
 
 #[test]
 fn norms_built_by_hand() {
     let norm = |unbiased: bool| {
         by_hand(move |b, x| {
-            let how = Norm {
-                eps: 1e-5,
-                inside_root: true,
-                unbiased,
-                gamma: None,
-                beta: None,
-            };
+            let how = Norm { eps: 1e-5, inside_root: true, unbiased, gamma: None, beta: None };
             composite::layer_norm(b, "norm", x, &how)
         })
     };
@@ -209,11 +186,7 @@ fn check(arguments: &[&str]) -> (i32, String) {
 
 /// A scenario in a file: `gpt_block` with `from` replaced.
 fn file(folder: &std::path::Path, name: &str, from: &str, to: &str) -> String {
-    let text = tui_transformer::scenario::EMBEDDED
-        .iter()
-        .find(|e| e.0 == "gpt_block")
-        .unwrap()
-        .1;
+    let text = tui_transformer::scenario::EMBEDDED.iter().find(|e| e.0 == "gpt_block").unwrap().1;
     assert!(text.contains(from));
     let path = folder.join(name);
     std::fs::write(&path, text.replacen(from, to, 1)).unwrap();
@@ -238,32 +211,18 @@ fn exit_codes_and_what_is_printed() {
     }
     let allowing = "labels: Unshifted, allow: [labels_unshifted],";
     let (code, text) = check(&[&file(folder.path(), "allowed.ron", labels, allowing)]);
-    assert!(
-        text.contains("info (allowed by the scenario): labels_unshifted"),
-        "{text}"
-    );
+    assert!(text.contains("info (allowed by the scenario): labels_unshifted"), "{text}");
     assert_eq!(code, 0);
     let slip = "labels: Shifted, allow: [labels_unshiftet],";
     let (code, text) = check(&[&file(folder.path(), "slip.ron", labels, slip)]);
     assert_eq!(code, 2);
-    assert!(
-        text.contains("slip.ron:28:30") && text.contains("labels_unshifted"),
-        "{text}"
-    );
+    assert!(text.contains("slip.ron:28:30") && text.contains("labels_unshifted"), "{text}");
     // A warning fails only where it is asked to.
     let scale = "attention: (scale: SqrtDModel, qkv_bias: true,";
-    let scaled = file(
-        folder.path(),
-        "scale.ron",
-        "attention: (qkv_bias: true,",
-        scale,
-    );
+    let scaled = file(folder.path(), "scale.ron", "attention: (qkv_bias: true,", scale);
     let (code, text) = check(&[&scaled]);
     assert_eq!(code, 0, "{text}");
-    assert!(
-        text.contains("warning: attention_scale: run training, step "),
-        "{text}"
-    );
+    assert!(text.contains("warning: attention_scale: run training, step "), "{text}");
     let (code, _) = check(&[&scaled, "--strict"]);
     assert_eq!(code, 1);
 }
@@ -271,12 +230,7 @@ fn exit_codes_and_what_is_printed() {
 #[test]
 fn json_of_lints_and_expected_values() {
     let folder = tempfile::tempdir().unwrap();
-    let wrong = file(
-        folder.path(),
-        "wrong.ron",
-        "values: [1, 0, 0",
-        "values: [1, 0.25, 0",
-    );
+    let wrong = file(folder.path(), "wrong.ron", "values: [1, 0, 0", "values: [1, 0.25, 0");
     let (code, text) = check(&[&wrong, "--json"]);
     assert_eq!(code, 1);
     let json: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -284,19 +238,13 @@ fn json_of_lints_and_expected_values() {
     let expected = &json["expected"][0];
     assert_eq!(expected["run"], "training");
     assert_eq!(expected["path"], "decoder.0.self_attn.weights");
-    assert_eq!(
-        (&expected["wrong"], &expected["largest_difference"]),
-        (&1.into(), &0.25.into())
-    );
+    assert_eq!((&expected["wrong"], &expected["largest_difference"]), (&1.into(), &0.25.into()));
     assert_eq!(json["lints"], serde_json::json!([]));
     let (code, text) = check(&["water_class", "--json"]);
     assert_eq!(code, 0);
     let json: serde_json::Value = serde_json::from_str(&text).unwrap();
     let lints = json["lints"].as_array().unwrap();
-    let labels = lints
-        .iter()
-        .find(|l| l["lint"] == "labels_unshifted")
-        .unwrap();
+    let labels = lints.iter().find(|l| l["lint"] == "labels_unshifted").unwrap();
     for (key, value) in [
         ("severity", serde_json::json!("info")),
         ("allowed", true.into()),

@@ -16,10 +16,7 @@ use tui_transformer::tensor::Precision;
 use tui_transformer::text::Lang;
 
 fn rule(paths: &str, with: Init) -> InitRule {
-    InitRule {
-        paths: paths.into(),
-        with,
-    }
+    InitRule { paths: paths.into(), with }
 }
 
 fn only(found: &[Finding], lint: Lint) -> &Finding {
@@ -56,10 +53,7 @@ fn nan_in_one_weight_is_its_producer_and_the_rest_carry_it() {
     let first = program.find("decoder.0.self_attn.q.product").unwrap();
     let after = program.nodes().skip(first.index()).count();
     let carriers: usize = carriers.1.parse().unwrap();
-    assert!(
-        carriers > after / 3 && carriers < after,
-        "{carriers} {after}"
-    );
+    assert!(carriers > after / 3 && carriers < after, "{carriers} {after}");
 }
 
 #[test]
@@ -68,13 +62,7 @@ fn nan_and_infinities_that_arithmetic_makes() {
     let s = embedded("gpt_block", |s| {
         bare(s);
         s.model.attention.softmax = SoftmaxShift::Never;
-        s.weights.init = vec![rule(
-            "*",
-            Init::Normal {
-                mean: 0.0,
-                std: 9.0,
-            },
-        )];
+        s.weights.init = vec![rule("*", Init::Normal { mean: 0.0, std: 9.0 })];
     });
     let found = found(&s);
     let of = |lint: Lint| -> Vec<&str> {
@@ -90,9 +78,7 @@ fn nan_and_infinities_that_arithmetic_makes() {
     // A probability that underflows has a finite loss, and one that does not count has none.
     let s = embedded("gpt_block", |s| {
         bare(s);
-        s.weights
-            .init
-            .insert(0, rule("decoder.final_norm.gamma", Init::Constant(9e4)));
+        s.weights.init.insert(0, rule("decoder.final_norm.gamma", Init::Constant(9e4)));
     });
     let found = edited(&s, 0, &[]);
     assert_eq!(grave(&found), []);
@@ -102,9 +88,7 @@ fn nan_and_infinities_that_arithmetic_makes() {
 fn numbers_beyond_half_precision_and_ties_of_bfloat16() {
     let s = embedded("gpt_block", |s| {
         bare(s);
-        s.weights
-            .init
-            .insert(0, rule("decoder.final_norm.gamma", Init::Constant(7e4)));
+        s.weights.init.insert(0, rule("decoder.final_norm.gamma", Init::Constant(7e4)));
     });
     let found = edited(&s, 0, &[]);
     let f = only(&found, Lint::BeyondF16);
@@ -112,11 +96,7 @@ fn numbers_beyond_half_precision_and_ties_of_bfloat16() {
     assert!(f.value.unwrap() > 65504.0);
     // The first one is told, not what grows from it.
     let f_first = "decoder.0.self_attn.q";
-    let at_q = edited(
-        &embedded("gpt_block", bare),
-        0,
-        &[(f_first, &[0, 0, 0, 0], 1e5)],
-    );
+    let at_q = edited(&embedded("gpt_block", bare), 0, &[(f_first, &[0, 0, 0, 0], 1e5)]);
     let f = only(&at_q, Lint::BeyondF16);
     assert_eq!((&*f.path, f.value), (f_first, Some(1e5)));
     // −∞ and −1e9 of masks do not count.
@@ -126,8 +106,7 @@ fn numbers_beyond_half_precision_and_ties_of_bfloat16() {
     // 100 and 100.1 are one number in bfloat16, which has 100, 100.5, 101 there.
     let row = "output.logits";
     for (second, tie) in [(100.1, true), (101.0, false)] {
-        let edits: [(&str, &[usize], f64); 2] =
-            [(row, &[0, 2, 5], 100.0), (row, &[0, 2, 3], second)];
+        let edits: [(&str, &[usize], f64); 2] = [(row, &[0, 2, 5], 100.0), (row, &[0, 2, 3], second)];
         let found = edited(&fine_gpt(), 0, &edits);
         let f = found.iter().find(|f| f.lint == Lint::Bf16Ties);
         assert_eq!(f.map(|f| f.cell.clone()), tie.then(|| vec![0, 2, 3]));
@@ -145,19 +124,14 @@ fn rows_that_do_not_sum_to_1() {
     let old = s.trace(0).unwrap();
     let node = old.program().find(weights).unwrap();
     let cell = [0, 2, 5, 1];
-    let value = old
-        .value(node)
-        .get(old.program().node(node).shape.flat(&cell));
+    let value = old.value(node).get(old.program().node(node).shape.flat(&cell));
     for (by, wrong) in [(1e-3, true), (1e-9, true), (0.0, false)] {
         let found = edited(&s, 0, &[(weights, &cell, value + by)]);
         let expected = wrong.then(|| at("softmax_row_sum", weights, &[0, 2, 5, 0]));
         assert_eq!(grave(&found), Vec::from_iter(expected));
     }
     let found = edited(&s, 0, &[("output.probs", &[0, 3, 4], 0.5)]);
-    assert_eq!(
-        grave(&found),
-        [at("softmax_row_sum", "output.probs", &[0, 3, 0])]
-    );
+    assert_eq!(grave(&found), [at("softmax_row_sum", "output.probs", &[0, 3, 0])]);
 }
 
 #[test]
@@ -175,20 +149,10 @@ fn norms() {
             let of = found.iter().filter(|f| f.run == Some(0));
             let wrong: Vec<&Finding> = of.filter(|f| f.severity > Severity::Info).collect();
             let norms = wrong.len();
-            assert_eq!(
-                norms,
-                if name == "bert_block" {
-                    4
-                } else {
-                    2 * 2 + 2 * 3
-                }
-            );
+            assert_eq!(norms, if name == "bert_block" { 4 } else { 2 * 2 + 2 * 3 });
             for f in wrong {
                 assert_eq!(f.lint, Lint::VarianceUnbiased);
-                assert!(
-                    f.path.rsplit('.').next() == Some("var") && f.cell == [0, 0, 0],
-                    "{f:?}"
-                );
+                assert!(f.path.rsplit('.').next() == Some("var") && f.cell == [0, 0, 0], "{f:?}");
             }
         }
     }
@@ -206,37 +170,21 @@ fn norms() {
     });
     let found = found(&s);
     assert_eq!(grave(&found), []);
-    let f = found
-        .iter()
-        .find(|f| f.lint == Lint::EpsilonBesideSigma)
-        .unwrap();
-    assert_eq!(
-        (&*f.path, f.count, f.value),
-        ("decoder.0.norm1.root", 3, Some(1e-5))
-    );
+    let f = found.iter().find(|f| f.lint == Lint::EpsilonBesideSigma).unwrap();
+    assert_eq!((&*f.path, f.count, f.value), ("decoder.0.norm1.root", 3, Some(1e-5)));
 }
 
 #[test]
 fn epsilon_that_decides() {
-    for (kind, path) in [
-        (NormKind::LayerNorm, "decoder.0.norm1.var"),
-        (NormKind::RmsNorm, "decoder.0.norm1.mean_square"),
-    ] {
+    for (kind, path) in
+        [(NormKind::LayerNorm, "decoder.0.norm1.var"), (NormKind::RmsNorm, "decoder.0.norm1.mean_square")]
+    {
         for at_ in [EpsAt::InsideRoot, EpsAt::BesideSigma] {
             let s = embedded("gpt_block", |s| {
                 bare(s);
                 s.model.norm.kind = kind;
                 s.model.norm.eps_at = at_;
-                s.weights.init.insert(
-                    0,
-                    rule(
-                        "embed.*",
-                        Init::Normal {
-                            mean: 0.0,
-                            std: 1e-6,
-                        },
-                    ),
-                );
+                s.weights.init.insert(0, rule("embed.*", Init::Normal { mean: 0.0, std: 1e-6 }));
             });
             let found = edited(&s, 0, &[]);
             // What attention and the network add is of ordinary size again.
@@ -251,12 +199,8 @@ fn dead_columns() {
     let s = embedded("train_copy", |s| {
         bare(s);
         s.model.ffn.bias = true;
-        s.weights
-            .init
-            .insert(0, rule("*.ffn.w1.bias", Init::Constant(-50.0)));
-        s.weights
-            .init
-            .insert(1, rule("*.bias", Init::Constant(0.0)));
+        s.weights.init.insert(0, rule("*.ffn.w1.bias", Init::Constant(-50.0)));
+        s.weights.init.insert(1, rule("*.bias", Init::Constant(0.0)));
     });
     let found = edited(&s, 0, &[]);
     let act = "decoder.0.ffn.act";
@@ -268,9 +212,8 @@ fn dead_columns() {
     let shape = program.node(program.find(act).unwrap()).shape;
     let d = shape.dims();
     // Five of 32 columns are closed for all tokens.
-    let cells: Vec<[usize; 3]> = (0..d[0])
-        .flat_map(|b| (0..d[1]).flat_map(move |t| (7..12).map(move |c| [b, t, c])))
-        .collect();
+    let cells: Vec<[usize; 3]> =
+        (0..d[0]).flat_map(|b| (0..d[1]).flat_map(move |t| (7..12).map(move |c| [b, t, c]))).collect();
     let edits: Vec<(&str, &[usize], f64)> = cells.iter().map(|c| (act, &c[..], 0.0)).collect();
     let found = edited(&s, 0, &edits);
     assert_eq!(grave(&found), []);
@@ -285,26 +228,12 @@ fn dead_columns() {
 fn softmax_that_has_collapsed() {
     let s = embedded("encoder_char", |s| {
         bare(s);
-        let large = Init::Normal {
-            mean: 0.0,
-            std: 60.0,
-        };
-        s.weights
-            .init
-            .insert(0, rule("encoder.1.self_attn.q.weight", large));
-        s.weights
-            .init
-            .insert(0, rule("encoder.1.self_attn.k.weight", large));
+        let large = Init::Normal { mean: 0.0, std: 60.0 };
+        s.weights.init.insert(0, rule("encoder.1.self_attn.q.weight", large));
+        s.weights.init.insert(0, rule("encoder.1.self_attn.k.weight", large));
     });
     let found = edited(&s, 0, &[]);
-    assert_eq!(
-        grave(&found),
-        [at(
-            "saturated_softmax",
-            "encoder.1.self_attn.weights",
-            &[0, 0, 0, 0]
-        )]
-    );
+    assert_eq!(grave(&found), [at("saturated_softmax", "encoder.1.self_attn.weights", &[0, 0, 0, 0])]);
 }
 
 #[test]
@@ -313,23 +242,11 @@ fn a_stream_that_grows() {
         bare(s);
         s.runs.truncate(1);
         s.model.norm.kind = NormKind::None;
-        s.weights.init.insert(
-            0,
-            rule(
-                "*.ffn.*.weight",
-                Init::Normal {
-                    mean: 0.0,
-                    std: 0.7,
-                },
-            ),
-        );
+        s.weights.init.insert(0, rule("*.ffn.*.weight", Init::Normal { mean: 0.0, std: 0.7 }));
     });
     let found = edited(&s, 0, &[]);
     let f = only(&found, Lint::NormGrowth);
-    assert_eq!(
-        (f.severity, &*f.path),
-        (Severity::Warning, "encoder.11.residual2")
-    );
+    assert_eq!((f.severity, &*f.path), (Severity::Warning, "encoder.11.residual2"));
     // The root of the mean square of that row is told.
     let trace = s.trace(0).unwrap();
     let value = trace.value(f.node.unwrap());
@@ -342,34 +259,25 @@ fn a_stream_that_grows() {
 fn positions_one_too_far() {
     let s = fine_gpt();
     let further = |leaf: &Leaf| match leaf {
-        Leaf::Constant(Constant::Int(ids)) if ids[..] == [0, 1, 2, 3, 4, 5, 6, 7] => Some(
-            Leaf::Constant(Constant::Int(ids.iter().map(|i| i + 1).collect())),
-        ),
+        Leaf::Constant(Constant::Int(ids)) if ids[..] == [0, 1, 2, 3, 4, 5, 6, 7] => {
+            Some(Leaf::Constant(Constant::Int(ids.iter().map(|i| i + 1).collect())))
+        }
         Leaf::Constant(Constant::Float(p)) if p[0] == 0.0 && p[1..].iter().all(|x| *x >= 1.0) => {
-            Some(Leaf::Constant(Constant::Float(
-                p.iter().map(|i| i + 1.0).collect(),
-            )))
+            Some(Leaf::Constant(Constant::Float(p.iter().map(|i| i + 1.0).collect())))
         }
         _ => None,
     };
     let found = with_leaves(&s, 0, further);
     let path = "embed.target.positions.ids";
     assert_eq!(grave(&found), [at("positions_offset", path, &[0])]);
-    assert_eq!(
-        only(&found, Lint::PositionsOffset).severity,
-        Severity::Warning
-    );
+    assert_eq!(only(&found, Lint::PositionsOffset).severity, Severity::Warning);
     // Sines and rotations.
-    for (name, paths) in [
-        ("encoder_char", &["embed.source.positions.position"][..]),
-        ("modern_decoder", &["decoder.rotary.position"]),
-    ] {
+    for (name, paths) in
+        [("encoder_char", &["embed.source.positions.position"][..]), ("modern_decoder", &["decoder.rotary.position"])]
+    {
         let s = embedded(name, bare);
         let found = with_leaves(&s, 0, further);
-        let expected: Vec<Place> = paths
-            .iter()
-            .map(|p| at("positions_offset", p, &[0, 0]))
-            .collect();
+        let expected: Vec<Place> = paths.iter().map(|p| at("positions_offset", p, &[0, 0])).collect();
         assert_eq!(grave(&found), expected);
     }
     // A cached call that counts from 0 again.
@@ -381,16 +289,12 @@ fn positions_one_too_far() {
     // And one that jumps.
     let found = edited(&s, 0, &[("embed.target.positions.ids", &[5], 9.0)]);
     let f = only(&found, Lint::PositionsOffset);
-    assert_eq!(
-        (f.severity, &f.cell[..], f.count),
-        (Severity::Error, &[5][..], 1)
-    );
+    assert_eq!((f.severity, &f.cell[..], f.count), (Severity::Error, &[5][..], 1));
 }
 
 #[test]
 fn weights_of_files() {
-    let path =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/reference/decoder_gpt2_like.ron");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/reference/decoder_gpt2_like.ron");
     let reference = |change: &dyn Fn(&mut tui_transformer::scenario::Scenario)| {
         let loaded = load(&path).unwrap_or_else(|d| panic!("{}", d.render(Lang::En)));
         of(loaded.scenario, loaded.origin.as_deref(), None, change)
@@ -409,10 +313,7 @@ fn weights_of_files() {
         s.weights.init = vec![rule("*", Init::Xavier)];
     });
     let missing = found(&s);
-    assert_eq!(
-        grave(&missing),
-        [at("weights_missing", "output.weight", &[])]
-    );
+    assert_eq!(grave(&missing), [at("weights_missing", "output.weight", &[])]);
     assert!(missing[0].step(&s).is_some());
     // A rule of its own is meant so.
     let s = reference(&|s| {
@@ -426,16 +327,10 @@ fn weights_of_files() {
         let names = &mut s.weights.files[0].names;
         names.insert("output.weight".into(), "weights.embed.target.weight".into());
     });
-    assert_eq!(
-        grave(&found(&s)),
-        [at("head_not_tied", "output.weight", &[])]
-    );
+    assert_eq!(grave(&found(&s)), [at("head_not_tied", "output.weight", &[])]);
     // One that has drifted a little.
     let found = edited(&s, 0, &[("output.weight", &[3, 1], 0.05)]);
-    assert_eq!(
-        grave(&found),
-        [at("head_not_tied", "output.weight", &[3, 1])]
-    );
+    assert_eq!(grave(&found), [at("head_not_tied", "output.weight", &[3, 1])]);
 }
 
 #[test]
@@ -444,16 +339,10 @@ fn dropout_that_acts_outside_training() {
     let trace = s.trace(0).unwrap();
     let facts = Facts::of(&s, 0);
     assert_eq!(grave(&lints::of_trace(trace, &facts)), []);
-    let facts = Facts {
-        training: false,
-        ..facts
-    };
+    let facts = Facts { training: false, ..facts };
     let found = lints::of_trace(trace, &facts);
-    let paths: Vec<&str> = found
-        .iter()
-        .filter(|f| f.lint == Lint::DropoutAtInference)
-        .map(|f| f.path.as_str())
-        .collect();
+    let paths: Vec<&str> =
+        found.iter().filter(|f| f.lint == Lint::DropoutAtInference).map(|f| f.path.as_str()).collect();
     let layer = |l: usize| {
         [
             format!("encoder.{l}.self_attn.weights_dropped"),
@@ -471,9 +360,7 @@ fn dropout_that_acts_outside_training() {
 fn a_rule_for_parameters_that_are_not_there() {
     let s = embedded("gpt_block", |s| {
         bare(s);
-        s.weights
-            .init
-            .insert(0, rule("encoder.*", Init::Constant(0.5)));
+        s.weights.init.insert(0, rule("encoder.*", Init::Constant(0.5)));
     });
     let found = found(&s);
     let f = only(&found, Lint::InitUnused);

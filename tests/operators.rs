@@ -25,9 +25,7 @@ static CASES: LazyLock<Json> = LazyLock::new(|| {
 
 fn floats(tensor: &Json) -> Vec<f32> {
     let data = tensor["data"].as_array().expect("data");
-    data.iter()
-        .map(|x| x.as_f64().expect("a number") as f32)
-        .collect()
+    data.iter().map(|x| x.as_f64().expect("a number") as f32).collect()
 }
 
 fn ints(tensor: &Json) -> Vec<i64> {
@@ -37,9 +35,7 @@ fn ints(tensor: &Json) -> Vec<i64> {
 
 fn dims(tensor: &Json) -> Vec<usize> {
     let dims = tensor["shape"].as_array().expect("a shape");
-    dims.iter()
-        .map(|d| d.as_u64().expect("a length") as usize)
-        .collect()
+    dims.iter().map(|d| d.as_u64().expect("a length") as usize).collect()
 }
 
 /// A case being built: its inputs are parameters of a program.
@@ -53,11 +49,7 @@ impl Case {
     fn new(name: &str) -> Self {
         let json = &CASES["cases"][name];
         assert!(json.is_object(), "there is no case {name}");
-        Self {
-            json,
-            b: Builder::new(),
-            bindings: HashMap::new(),
-        }
+        Self { json, b: Builder::new(), bindings: HashMap::new() }
     }
 
     fn has(&self, input: &str) -> bool {
@@ -79,11 +71,7 @@ impl Case {
         let tensor = &self.json["inputs"][name];
         let dims = dims(tensor);
         let named: Vec<(Axis, usize)> = axes.iter().copied().zip(dims.iter().copied()).collect();
-        let shape = if named.len() == dims.len() {
-            Shape::named(&named)
-        } else {
-            Shape::new(&dims)
-        };
+        let shape = if named.len() == dims.len() { Shape::named(&named) } else { Shape::new(&dims) };
         self.give(name, shape, floats(tensor))
     }
 
@@ -92,10 +80,7 @@ impl Case {
         for (id, node) in trace.program().nodes() {
             assert_eq!(replay_node(&trace, id).different, 0, "{}", node.path);
         }
-        Ran {
-            json: self.json,
-            trace,
-        }
+        Ran { json: self.json, trace }
     }
 }
 
@@ -112,11 +97,7 @@ impl Ran {
         assert_eq!(ours.shape().len(), theirs.len(), "{path}");
         for (i, theirs) in theirs.iter().enumerate() {
             let far = (ours.get(i) - f64::from(*theirs)).abs();
-            assert!(
-                far <= TOLERANCE,
-                "{path}[{i}]: {} for {theirs}",
-                ours.get(i)
-            );
+            assert!(far <= TOLERANCE, "{path}[{i}]: {} for {theirs}", ours.get(i));
         }
     }
 }
@@ -132,10 +113,7 @@ fn layer(q: &Shape, k: &Shape, v: &Shape, case: &Case) -> ResolvedLayer {
         d_v: v.dims()[3],
         d_ff: 1,
         norm: NormConfig::default(),
-        attention: AttentionConfig {
-            scale,
-            ..AttentionConfig::default()
-        },
+        attention: AttentionConfig { scale, ..AttentionConfig::default() },
         causal: case.attribute("is_causal").is_some(),
         ffn: FfnConfig::default(),
         has_ffn: false,
@@ -156,8 +134,7 @@ fn attention(name: &str) -> Ran {
         let n = heads(c, count);
         let width = c.b.shape(x).dims()[2] / n;
         let part = format!("{name}_");
-        composite::split_heads(&mut c.b, &part, x, (Axis::Head, n), (Axis::DK, width))
-            .expect("the width divides")
+        composite::split_heads(&mut c.b, &part, x, (Axis::Head, n), (Axis::DK, width)).expect("the width divides")
     };
     // The builder wants a name of its own for each split.
     let q = within(&mut c, "q", split, |c| read(c, "Q", "q_num_heads"));
@@ -181,12 +158,7 @@ fn attention(name: &str) -> Ran {
         visible: ints(mask).iter().map(|&x| x != 0).collect(),
     });
     let window = c.attribute("left_window_size").map(|w| w as usize + 1);
-    let hidden = Hidden {
-        causal: layer.causal,
-        window,
-        padding: None,
-        given: given.as_ref(),
-    };
+    let hidden = Hidden { causal: layer.causal, window, padding: None, given: given.as_ref() };
     let hidden = hidden.mask(batch, queries, first, keys);
     if mask["dtype"] == "float32" {
         biased(&mut c, &layer, (q, k, v), hidden.as_ref());
@@ -205,12 +177,7 @@ fn attention(name: &str) -> Ran {
     ran
 }
 
-fn within(
-    c: &mut Case,
-    name: &str,
-    split: bool,
-    build: impl FnOnce(&mut Case) -> NodeId,
-) -> NodeId {
+fn within(c: &mut Case, name: &str, split: bool, build: impl FnOnce(&mut Case) -> NodeId) -> NodeId {
     if !split {
         return build(c);
     }
@@ -232,23 +199,14 @@ fn biased(
     let raw = b.matmul_bt("scores_raw", q, k).expect("fits");
     let root = (layer.d_k as f64).sqrt();
     let scores = b.affine("scores", Affine::Div(root), raw).expect("fits");
-    let mut scores = b
-        .binary("biased_scores", Binary::Add, scores, bias)
-        .expect("fits");
+    let mut scores = b.binary("biased_scores", Binary::Add, scores, bias).expect("fits");
     if let Some(mask) = hidden {
-        let leaf = b
-            .mask("mask", mask.shape, mask.reasons.clone())
-            .expect("a new name");
+        let leaf = b.mask("mask", mask.shape, mask.reasons.clone()).expect("a new name");
         let (queries, keys) = (mask.shape.dims()[0], mask.shape.dims()[1]);
-        let leaf = b
-            .reshape("mask_wide", leaf, Shape::new(&[1, 1, queries, keys]))
-            .expect("fits");
-        scores = b
-            .mask_fill("masked_scores", scores, leaf, f64::NEG_INFINITY)
-            .expect("fits");
+        let leaf = b.reshape("mask_wide", leaf, Shape::new(&[1, 1, queries, keys])).expect("fits");
+        scores = b.mask_fill("masked_scores", scores, leaf, f64::NEG_INFINITY).expect("fits");
     }
-    let weights =
-        composite::softmax(b, "weights", scores, Shift::WhenNeeded, true).expect("builds");
+    let weights = composite::softmax(b, "weights", scores, Shift::WhenNeeded, true).expect("builds");
     b.matmul("context", weights, v).expect("fits");
 }
 
@@ -272,10 +230,7 @@ fn attention_in_all_forms() {
 
 #[test]
 fn attention_with_past_and_present() {
-    for name in [
-        "attention_4d_with_past_and_present",
-        "attention_4d_causal_with_past_and_present",
-    ] {
+    for name in ["attention_4d_with_past_and_present", "attention_4d_causal_with_past_and_present"] {
         let ran = attention(name);
         ran.gives("k_cache", "present_key");
         ran.gives("v_cache", "present_value");
@@ -286,10 +241,9 @@ fn attention_with_past_and_present() {
 /// A row in which every key is masked gives 0, not NaN.
 #[test]
 fn fully_masked_rows() {
-    for (name, row) in [
-        ("attention_causal_boolmask_nan_robustness", 1),
-        ("attention_23_boolmask_fullymasked_row_nan_robustness", 0),
-    ] {
+    for (name, row) in
+        [("attention_causal_boolmask_nan_robustness", 1), ("attention_23_boolmask_fullymasked_row_nan_robustness", 0)]
+    {
         let ran = attention(name);
         let program = ran.trace.program();
         let empty = tui_transformer::explain::mask::empty_rows(program);
@@ -304,13 +258,7 @@ fn norm(name: &str, root_mean_square: bool) {
     let x = c.input("X", &[]);
     let gamma = Some(c.input("W", &[]));
     let beta = (!root_mean_square).then(|| c.input("B", &[]));
-    let how = Norm {
-        eps: c.attribute("epsilon").unwrap_or(1e-5),
-        inside_root: true,
-        unbiased: false,
-        gamma,
-        beta,
-    };
+    let how = Norm { eps: c.attribute("epsilon").unwrap_or(1e-5), inside_root: true, unbiased: false, gamma, beta };
     if root_mean_square {
         composite::rms_norm(&mut c.b, "norm", x, &how).expect("builds");
     } else {
@@ -346,25 +294,17 @@ fn rotary_in_halves_interleaved_and_in_part() {
             let d = c.b.shape(x);
             (d.dims()[0], d.dims()[2], d.dims()[3])
         };
-        let dim = c
-            .attribute("rotary_embedding_dim")
-            .map_or(width, |d| d as usize);
+        let dim = c.attribute("rotary_embedding_dim").map_or(width, |d| d as usize);
         // Rows of the tables at the positions of each sequence, `[batch, 1, token, dim/2]`.
         let table = |c: &mut Case, name: &str| {
             let all = floats(&c.json["inputs"][name]);
             let rows: Vec<usize> = if c.has("position_ids") {
-                ints(&c.json["inputs"]["position_ids"])
-                    .iter()
-                    .map(|&i| i as usize)
-                    .collect()
+                ints(&c.json["inputs"]["position_ids"]).iter().map(|&i| i as usize).collect()
             } else {
                 (0..batch * tokens).collect()
             };
             let half = dim / 2;
-            let data = rows
-                .iter()
-                .flat_map(|r| all[r * half..(r + 1) * half].to_vec())
-                .collect();
+            let data = rows.iter().flat_map(|r| all[r * half..(r + 1) * half].to_vec()).collect();
             c.give(name, Shape::new(&[batch, 1, tokens, half]), data)
         };
         let (sin, cos) = (table(&mut c, "sin_cache"), table(&mut c, "cos_cache"));
@@ -376,8 +316,7 @@ fn rotary_in_halves_interleaved_and_in_part() {
 
 #[test]
 fn activations() {
-    type Build =
-        fn(&mut Builder, &str, NodeId) -> Result<NodeId, tui_transformer::program::BuildError>;
+    type Build = fn(&mut Builder, &str, NodeId) -> Result<NodeId, tui_transformer::program::BuildError>;
     for (name, build) in [
         ("gelu_default_1", composite::gelu as Build),
         ("gelu_tanh_1", composite::gelu_tanh),
@@ -425,12 +364,9 @@ fn cross_entropy_in_its_reductions() {
         let shape = Shape::named(&[(Axis::Batch, 1), (Axis::Token, d[0]), (Axis::Vocab, d[1])]);
         let x = c.give("x", shape, floats(tensor));
         let ignored = c.attribute("ignore_index").map(|i| i as i64);
-        let labels: Vec<i64> = ints(&c.json["inputs"]["y"])
-            .into_iter()
-            .map(|l| if Some(l) == ignored { -1 } else { l })
-            .collect();
-        let probs =
-            composite::softmax(&mut c.b, "probs", x, Shift::WhenNeeded, false).expect("builds");
+        let labels: Vec<i64> =
+            ints(&c.json["inputs"]["y"]).into_iter().map(|l| if Some(l) == ignored { -1 } else { l }).collect();
+        let probs = composite::softmax(&mut c.b, "probs", x, Shift::WhenNeeded, false).expect("builds");
         composite::cross_entropy(&mut c.b, "loss", x, probs, &labels).expect("builds");
         c.run().gives(path, "z");
     }

@@ -19,9 +19,7 @@ fn forward() -> (Program, NodeId) {
     let square = b.unary("square", Unary::Square, w).unwrap();
     let fourth = b.unary("fourth", Unary::Square, square).unwrap();
     let sum = b.reduce("sum", Reduction::Sum, 0, fourth).unwrap();
-    let quarter = b
-        .affine("quarter", tui_transformer::program::Affine::Div(4.0), sum)
-        .unwrap();
+    let quarter = b.affine("quarter", tui_transformer::program::Affine::Div(4.0), sum).unwrap();
     let first = b.slice("first", w, 0, 0, 1).unwrap();
     let second = b.slice("second", w, 0, 1, 1).unwrap();
     let product = b.binary("product", Binary::Mul, first, second).unwrap();
@@ -40,13 +38,7 @@ fn trained(optimiser: &Optimiser) -> Vec<f64> {
     let w = Value::Float(Tensor::new(Shape::new(&[3]), START.to_vec()));
     let state = State::new([("w".into(), w)].into());
     let batches = |_| Ok::<_, BuildError>(Arc::clone(&lesson));
-    let mut trainer = Trainer::new(
-        optimiser.clone(),
-        batches,
-        state,
-        vec![],
-        Retention::default(),
-    );
+    let mut trainer = Trainer::new(optimiser.clone(), batches, state, vec![], Retention::default());
     for _ in 0..UPDATES {
         trainer.step().unwrap();
     }
@@ -54,12 +46,7 @@ fn trained(optimiser: &Optimiser) -> Vec<f64> {
     for (id, node) in trace.program().nodes() {
         assert_eq!(replay_node(&trace, id).different, 0, "{}", node.path);
     }
-    assert!(
-        trace
-            .at("update.w.new")
-            .unwrap()
-            .same_bits(&trainer.state().values["w"])
-    );
+    assert!(trace.at("update.w.new").unwrap().same_bits(&trainer.state().values["w"]));
     trainer.state().values["w"].float().data().to_vec()
 }
 
@@ -110,10 +97,7 @@ fn gradient_descent_with_decay_momentum_and_a_limit() {
 #[test]
 fn a_limit_above_the_norm_changes_nothing() {
     let plain = Optimiser::default();
-    let clipped = Optimiser {
-        clip_norm: Some(1e6),
-        ..plain.clone()
-    };
+    let clipped = Optimiser { clip_norm: Some(1e6), ..plain.clone() };
     assert_eq!(trained(&plain), trained(&clipped));
 }
 
@@ -122,17 +106,8 @@ fn adam_and_adamw() {
     let (rate, decay) = (0.03, 0.1);
     let (beta1, beta2, eps) = (0.85, 0.97, 1e-6);
     for decoupled in [false, true] {
-        let method = if decoupled {
-            Method::AdamW { beta1, beta2, eps }
-        } else {
-            Method::Adam { beta1, beta2, eps }
-        };
-        let optimiser = Optimiser {
-            method,
-            learning_rate: rate,
-            weight_decay: decay,
-            ..Optimiser::default()
-        };
+        let method = if decoupled { Method::AdamW { beta1, beta2, eps } } else { Method::Adam { beta1, beta2, eps } };
+        let optimiser = Optimiser { method, learning_rate: rate, weight_decay: decay, ..Optimiser::default() };
         let (mut m, mut v) = ([0.0; 3], [0.0; 3]);
         let theirs = by_hand(
             |update, i, w, g| {
@@ -153,43 +128,20 @@ fn adam_and_adamw() {
 
 #[test]
 fn the_learning_rate_rises_and_falls() {
-    let with = |warmup, decay| Optimiser {
-        learning_rate: 0.8,
-        warmup,
-        decay,
-        ..Optimiser::default()
-    };
+    let with = |warmup, decay| Optimiser { learning_rate: 0.8, warmup, decay, ..Optimiser::default() };
     let rates = |o: &Optimiser, at: &[u64]| at.iter().map(|&u| o.rate(u)).collect::<Vec<_>>();
     let constant = with(4, Decay::Constant);
-    close(
-        &rates(&constant, &[0, 1, 3, 4, 1000]),
-        &[0.2, 0.4, 0.8, 0.8, 0.8],
-    );
+    close(&rates(&constant, &[0, 1, 3, 4, 1000]), &[0.2, 0.4, 0.8, 0.8, 0.8]);
     let linear = with(0, Decay::Linear { over: 10, to: 0.0 });
     close(&rates(&linear, &[0, 5, 10, 99]), &[0.8, 0.4, 0.0, 0.0]);
     let cosine = with(2, Decay::Cosine { over: 12, to: 0.25 });
-    close(
-        &rates(&cosine, &[1, 2, 7, 12, 99]),
-        &[0.8, 0.8, 0.5, 0.2, 0.2],
-    );
+    close(&rates(&cosine, &[1, 2, 7, 12, 99]), &[0.8, 0.8, 0.5, 0.2, 0.2]);
     let root = with(4, Decay::InverseSqrt);
     close(&rates(&root, &[3, 15, 63]), &[0.8, 0.4, 0.2]);
     // A schedule acts: the rate of each update enters its program.
-    let falling = with(
-        0,
-        Decay::Linear {
-            over: UPDATES,
-            to: 0.0,
-        },
-    );
-    let falling = Optimiser {
-        learning_rate: 0.1,
-        ..falling
-    };
-    let theirs = by_hand(
-        |update, _, w, g| w - 0.1 * (1.0 - update as f64 / UPDATES as f64) * g,
-        None,
-    );
+    let falling = with(0, Decay::Linear { over: UPDATES, to: 0.0 });
+    let falling = Optimiser { learning_rate: 0.1, ..falling };
+    let theirs = by_hand(|update, _, w, g| w - 0.1 * (1.0 - update as f64 / UPDATES as f64) * g, None);
     close(&trained(&falling), &theirs);
 }
 
@@ -210,10 +162,7 @@ fn settings_that_make_no_sense_are_named() {
     assert_eq!(bad(&|o| o.learning_rate = -0.1), "learning_rate");
     assert_eq!(bad(&|o| o.weight_decay = f64::INFINITY), "weight_decay");
     assert_eq!(bad(&|o| o.clip_norm = Some(0.0)), "clip_norm");
-    assert_eq!(
-        bad(&|o| o.method = Method::Sgd { momentum: 1.0 }),
-        "momentum"
-    );
+    assert_eq!(bad(&|o| o.method = Method::Sgd { momentum: 1.0 }), "momentum");
     let adam = |beta1, beta2, eps| Method::Adam { beta1, beta2, eps };
     assert_eq!(bad(&|o| o.method = adam(1.0, 0.9, 1e-8)), "beta1");
     assert_eq!(bad(&|o| o.method = adam(0.9, -0.1, 1e-8)), "beta2");

@@ -5,9 +5,7 @@ use std::path::PathBuf;
 
 use rstest::rstest;
 use tui_transformer::debug::compare::{Mode, Options, Reference, Report, State, compare};
-use tui_transformer::model::config::{
-    Activation, EpsAt, NormPosition, PairLayout, Positions, Scale,
-};
+use tui_transformer::model::config::{Activation, EpsAt, NormPosition, PairLayout, Positions, Scale};
 use tui_transformer::scenario::schema::Scenario;
 use tui_transformer::scenario::syntax;
 use tui_transformer::session;
@@ -23,10 +21,7 @@ fn compared(model: &str, change: fn(&mut Scenario), mode: Mode) -> Report {
     let bytes = std::fs::read(&recorded).expect("readable");
     let name = recorded.display().to_string();
     let reference = Reference::from_file(&name, &bytes).expect("a recording");
-    let options = Options {
-        mode,
-        ..Options::default()
-    };
+    let options = Options { mode, ..Options::default() };
     compare(&session, 0, &reference, &options).expect("compares")
 }
 
@@ -56,18 +51,8 @@ type Fault = (&'static str, fn(&mut Scenario), &'static str, &'static str);
 
 const FAULTS: &[Fault] = &[
     // Another ε; the other GELU; padding that is seen; another scale, with the type's least number in hidden cells.
-    (
-        "bert",
-        |s| s.model.norm.eps = 1e-5,
-        "embed.source.norm.out",
-        "embed.source.summed",
-    ),
-    (
-        "bert",
-        |s| s.model.ffn.activation = Activation::GeluTanh,
-        "encoder.0.ffn.act",
-        "encoder.0.ffn.hidden",
-    ),
+    ("bert", |s| s.model.norm.eps = 1e-5, "embed.source.norm.out", "embed.source.summed"),
+    ("bert", |s| s.model.ffn.activation = Activation::GeluTanh, "encoder.0.ffn.act", "encoder.0.ffn.hidden"),
     ("bert", everything_is_real, "encoder.0.self_attn.mask", ""),
     (
         "bert",
@@ -76,68 +61,18 @@ const FAULTS: &[Fault] = &[
         "encoder.0.self_attn.k",
     ),
     // The other GELU; a future that is seen; dropped biases.
-    (
-        "gpt2",
-        |s| s.model.ffn.activation = Activation::Gelu,
-        "decoder.0.ffn.act",
-        "decoder.0.ffn.hidden",
-    ),
-    (
-        "gpt2",
-        |s| s.model.attention.causal = Some(false),
-        "decoder.0.self_attn.scores",
-        "decoder.0.self_attn.k",
-    ),
-    (
-        "gpt2",
-        |s| s.model.attention.qkv_bias = false,
-        "decoder.0.self_attn.q",
-        "decoder.0.norm1.out",
-    ),
-    (
-        "gpt2",
-        |s| s.model.attention.out_bias = false,
-        "decoder.0.self_attn.out",
-        "decoder.0.self_attn.weights",
-    ),
+    ("gpt2", |s| s.model.ffn.activation = Activation::Gelu, "decoder.0.ffn.act", "decoder.0.ffn.hidden"),
+    ("gpt2", |s| s.model.attention.causal = Some(false), "decoder.0.self_attn.scores", "decoder.0.self_attn.k"),
+    ("gpt2", |s| s.model.attention.qkv_bias = false, "decoder.0.self_attn.q", "decoder.0.norm1.out"),
+    ("gpt2", |s| s.model.attention.out_bias = false, "decoder.0.self_attn.out", "decoder.0.self_attn.weights"),
     // Rotary pairs side by side; another ε; GELU for SiLU.
-    (
-        "llama",
-        interleaved,
-        "decoder.0.self_attn.q_rotated",
-        "decoder.0.self_attn.q",
-    ),
-    (
-        "llama",
-        |s| s.model.norm.eps = 1e-5,
-        "decoder.0.norm1.out",
-        "embed.target.out",
-    ),
-    (
-        "llama",
-        |s| s.model.ffn.activation = Activation::Gelu,
-        "decoder.0.ffn.activated",
-        "decoder.0.ffn.hidden",
-    ),
+    ("llama", interleaved, "decoder.0.self_attn.q_rotated", "decoder.0.self_attn.q"),
+    ("llama", |s| s.model.norm.eps = 1e-5, "decoder.0.norm1.out", "embed.target.out"),
+    ("llama", |s| s.model.ffn.activation = Activation::Gelu, "decoder.0.ffn.activated", "decoder.0.ffn.hidden"),
     // Variance over n − 1; ε beside σ; no scale; the norm after the sublayer.
-    (
-        "plain",
-        |s| s.model.norm.unbiased = true,
-        "encoder.0.norm1.out",
-        "embed.source.out",
-    ),
-    (
-        "plain",
-        |s| s.model.norm.eps_at = EpsAt::BesideSigma,
-        "encoder.0.norm1.out",
-        "embed.source.out",
-    ),
-    (
-        "plain",
-        |s| s.model.attention.scale = Scale::None,
-        "encoder.0.self_attn.masked_scores",
-        "encoder.0.norm1.out",
-    ),
+    ("plain", |s| s.model.norm.unbiased = true, "encoder.0.norm1.out", "embed.source.out"),
+    ("plain", |s| s.model.norm.eps_at = EpsAt::BesideSigma, "encoder.0.norm1.out", "embed.source.out"),
+    ("plain", |s| s.model.attention.scale = Scale::None, "encoder.0.self_attn.masked_scores", "encoder.0.norm1.out"),
     (
         "plain",
         |s| s.model.norm.position = NormPosition::Post,
@@ -170,9 +105,5 @@ fn everything_is_real(s: &mut Scenario) {
 }
 
 fn interleaved(s: &mut Scenario) {
-    s.model.positions = Positions::Rotary {
-        layout: PairLayout::Interleaved,
-        base: 10_000.0,
-        dim: None,
-    };
+    s.model.positions = Positions::Rotary { layout: PairLayout::Interleaved, base: 10_000.0, dim: None };
 }

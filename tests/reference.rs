@@ -20,43 +20,21 @@ use tui_transformer::trace::{Bindings, Trace, run};
 
 fn sequences(inputs: &Json, side: &str) -> Option<Sequences> {
     let rows = inputs[format!("{side}_ids")].as_array()?;
-    let flat = |rows: &[Json]| -> Vec<Json> {
-        rows.iter()
-            .flat_map(|r| r.as_array().expect("a row").clone())
-            .collect()
-    };
-    let ids = flat(rows)
-        .iter()
-        .map(|i| i.as_i64().expect("an id"))
-        .collect();
-    let real = inputs[format!("{side}_mask")].as_array().map(|m| {
-        flat(m)
-            .iter()
-            .map(|b| b.as_bool().expect("a flag"))
-            .collect()
-    });
-    Some(Sequences {
-        ids,
-        batch: rows.len(),
-        real,
-        given: None,
-        types: None,
-    })
+    let flat =
+        |rows: &[Json]| -> Vec<Json> { rows.iter().flat_map(|r| r.as_array().expect("a row").clone()).collect() };
+    let ids = flat(rows).iter().map(|i| i.as_i64().expect("an id")).collect();
+    let real = inputs[format!("{side}_mask")]
+        .as_array()
+        .map(|m| flat(m).iter().map(|b| b.as_bool().expect("a flag")).collect());
+    Some(Sequences { ids, batch: rows.len(), real, given: None, types: None })
 }
 
 /// Largest difference.
 fn difference(ours: &Value<f64>, theirs: &Tensor<f64>) -> f64 {
-    assert_eq!(
-        ours.shape().len(),
-        theirs.shape().len(),
-        "{} against {}",
-        ours.shape(),
-        theirs.shape()
-    );
+    assert_eq!(ours.shape().len(), theirs.shape().len(), "{} against {}", ours.shape(), theirs.shape());
     let cells = theirs.data().iter().enumerate();
     let each = cells.map(|(i, x)| (ours.get(i) - x).abs());
-    each.inspect(|d| assert!(!d.is_nan(), "a cell is not a number"))
-        .fold(0.0, f64::max)
+    each.inspect(|d| assert!(!d.is_nan(), "a cell is not a number")).fold(0.0, f64::max)
 }
 
 fn largest(t: &Tensor<f64>) -> f64 {
@@ -74,22 +52,13 @@ fn check(case: &Path) {
     let tensors = SafeTensors::deserialize(&bytes).expect("safetensors");
     let config = model(&json["config"]);
     let words = json["config"]["vocab"].as_u64().expect("a size") as usize;
-    let (source, target) = (
-        sequences(&json["inputs"], "source"),
-        sequences(&json["inputs"], "target"),
-    );
+    let (source, target) = (sequences(&json["inputs"], "source"), sequences(&json["inputs"], "target"));
     let labels: Option<Vec<i64>> = json["inputs"]["labels"].as_array().map(|rows| {
-        rows.iter()
-            .flat_map(|r| r.as_array().expect("a row"))
-            .map(|l| l.as_i64().expect("a label"))
-            .collect()
+        rows.iter().flat_map(|r| r.as_array().expect("a row")).map(|l| l.as_i64().expect("a label")).collect()
     });
     let (mut program, outputs) = forward(&Forward {
         config: &config,
-        vocab: VocabSizes {
-            source: words,
-            target: words,
-        },
+        vocab: VocabSizes { source: words, target: words },
         source: source.as_ref(),
         target: target.as_ref(),
         labels: labels.as_deref(),
@@ -114,9 +83,7 @@ fn check(case: &Path) {
     }
     let trace = run(&Arc::new(program), &bindings).expect("runs");
     for (path, theirs) in &expected {
-        let ours = trace
-            .at(path)
-            .unwrap_or_else(|| panic!("{path} is not in the program"));
+        let ours = trace.at(path).unwrap_or_else(|| panic!("{path} is not in the program"));
         let far = difference(&ours, theirs);
         assert!(far <= 1e-12 * largest(theirs), "{path} differs by {far:e}");
     }
@@ -126,9 +93,7 @@ fn check(case: &Path) {
     // side holds there is rounding of its terms.
     let greatest = (gradients.iter().map(|(_, g)| largest(g))).fold(0.0, f64::max);
     for (path, theirs) in &gradients {
-        let ours = trace
-            .at(path)
-            .unwrap_or_else(|| panic!("{path} is not in the program"));
+        let ours = trace.at(path).unwrap_or_else(|| panic!("{path} is not in the program"));
         let far = difference(&ours, theirs);
         assert!(
             far < 1e-11 * largest(theirs) || far < 1e-15 * greatest,
@@ -142,10 +107,7 @@ fn check(case: &Path) {
         let data: Vec<f32> = v.float().data().iter().map(|&x| x as f32).collect();
         Value::Float(Tensor::new(*v.shape(), data))
     };
-    let bindings: Bindings<f32> = bindings
-        .iter()
-        .map(|(k, v)| (Arc::clone(k), narrow(v)))
-        .collect();
+    let bindings: Bindings<f32> = bindings.iter().map(|(k, v)| (Arc::clone(k), narrow(v))).collect();
     replays(&run(trace.program(), &bindings).expect("runs"));
 }
 

@@ -28,17 +28,11 @@ fn check(case: &Path) {
         std::fs::write(&file, &text).expect("writable");
     }
     let written = std::fs::read_to_string(&file).expect("a scenario file");
-    assert_eq!(
-        written, text,
-        "the scenario file is not that of the reference"
-    );
+    assert_eq!(written, text, "the scenario file is not that of the reference");
     let name = file.display().to_string();
     let parsed = syntax::read(&name, &written).expect("a scenario");
     assert_eq!(parsed.model, model(&json["config"]));
-    let options = Options {
-        precision: Some(Precision::F64),
-        ..Options::default()
-    };
+    let options = Options { precision: Some(Precision::F64), ..Options::default() };
     let s = session::open(parsed, Some(&file), options).expect("opens");
     assert_eq!(s.coverage.from_files, s.specs.len());
     assert_eq!(s.coverage.unused, Vec::<String>::new());
@@ -53,14 +47,9 @@ fn check(case: &Path) {
             continue;
         };
         let theirs = numbers(&view);
-        let ours = trace
-            .at(path)
-            .unwrap_or_else(|| panic!("{path} is not in the program"));
+        let ours = trace.at(path).unwrap_or_else(|| panic!("{path} is not in the program"));
         assert_eq!(ours.shape().len(), theirs.shape().len(), "{path}");
-        let largest = theirs
-            .data()
-            .iter()
-            .fold(f64::MIN_POSITIVE, |m, x| m.max(x.abs()));
+        let largest = theirs.data().iter().fold(f64::MIN_POSITIVE, |m, x| m.max(x.abs()));
         for (i, x) in theirs.data().iter().enumerate() {
             let far = (ours.get(i) - x).abs() / largest;
             assert!(far < 1e-12, "{path}[{i}] differs by {far:e}");

@@ -23,20 +23,9 @@ use tui_transformer::tui::run::{Still, draw, look, still};
 use tui_transformer::tui::theme::{Depth, Environment};
 use tui_transformer::walkthrough::title_of;
 
-const COLOURS: Environment = Environment {
-    no_color: false,
-    detected: Depth::True,
-};
+const COLOURS: Environment = Environment { no_color: false, detected: Depth::True };
 
-const SIZES: [(u16, u16); 7] = [
-    (0, 0),
-    (1, 1),
-    (10, 3),
-    (24, 6),
-    (80, 24),
-    (120, 36),
-    (200, 60),
-];
+const SIZES: [(u16, u16); 7] = [(0, 0), (1, 1), (10, 3), (24, 6), (80, 24), (120, 36), (200, 60)];
 
 fn session() -> Arc<Session> {
     let loaded = scenario::load(Path::new("water_class")).unwrap();
@@ -44,11 +33,7 @@ fn session() -> Arc<Session> {
 }
 
 fn app(lang: Lang, glyphs: GlyphSet) -> App {
-    let settings = Settings {
-        lang,
-        glyphs,
-        ..Settings::default()
-    };
+    let settings = Settings { lang, glyphs, ..Settings::default() };
     App::new(session(), None, settings)
 }
 
@@ -59,15 +44,11 @@ fn go(app: &mut App, step: u32) {
 
 fn press(app: &mut App, keys: &str) -> Vec<Effect> {
     let keys = keys.parse::<KeySeq>().unwrap().0;
-    keys.into_iter()
-        .flat_map(|key| app.input(&Input::Key(key)))
-        .collect()
+    keys.into_iter().flat_map(|key| app.input(&Input::Key(key))).collect()
 }
 
 fn type_in(app: &mut App, text: &str) -> Vec<Effect> {
-    text.chars()
-        .flat_map(|c| app.input(&Input::Key(Key::char(c))))
-        .collect()
+    text.chars().flat_map(|c| app.input(&Input::Key(Key::char(c)))).collect()
 }
 
 fn label(app: &App) -> String {
@@ -155,11 +136,7 @@ fn enter_alone_leads_from_the_prediction_to_an_embedding() {
         seen.push(here);
     }
     let (run, cell) = app.debugger.cell().expect("a cell");
-    let path = app.debugger.session.runs[run]
-        .program
-        .node(cell.node)
-        .path
-        .to_string();
+    let path = app.debugger.session.runs[run].program.node(cell.node).path.to_string();
     assert!(path.contains("embed"), "ends at {path}: {seen:?}");
     for back in seen.iter().rev().skip(1) {
         press(&mut app, "backspace");
@@ -269,11 +246,7 @@ fn costs_show_shapes_and_arithmetic_as_far_as_there_is_room() {
 
 #[test]
 fn screens_with_their_styles() {
-    for (lang, glyphs) in [
-        (Lang::En, GlyphSet::Unicode),
-        (Lang::Zh, GlyphSet::CjkSafe),
-        (Lang::En, GlyphSet::Ascii),
-    ] {
+    for (lang, glyphs) in [(Lang::En, GlyphSet::Unicode), (Lang::Zh, GlyphSet::CjkSafe), (Lang::En, GlyphSet::Ascii)] {
         let mut app = app(lang, glyphs);
         for (step, view) in SAMPLES {
             go(&mut app, step);
@@ -301,11 +274,7 @@ fn tables_of_the_formula_come_first_and_those_left_out_are_named() {
         }
     };
     // The result with what it is computed from; the other head has no room, but a name.
-    seen(
-        57,
-        (80, 24),
-        &["score2 4×4", "A2 4×4", "more tables (+5): exp sum A1 "],
-    );
+    seen(57, (80, 24), &["score2 4×4", "A2 4×4", "more tables (+5): exp sum A1 "]);
     let all = ["Q2 4×2", "K2ᵀ 2×4", "score2 4×4", "more tables (+"];
     seen(68, (80, 24), &all);
     seen(23, (120, 36), &["Q1 4×2", "K1ᵀ 2×4", "score1 4×4 head 1/2"]);
@@ -367,12 +336,7 @@ fn each_stack_has_a_curve_of_its_own() {
     go(&mut app, 56);
     app.act(Action::View(View::Layers), &mut Vec::new());
     let layers = text(&app, (120, 36));
-    for name in [
-        "Encoder · after the norm",
-        "Decoder · after the norm",
-        "▶",
-        "↑",
-    ] {
+    for name in ["Encoder · after the norm", "Decoder · after the norm", "▶", "↑"] {
         assert!(layers.contains(name), "{name}:\n{layers}");
     }
 }
@@ -439,9 +403,7 @@ fn colours_have_no_shades_over_them_and_titles_their_own_colour() {
     let shade = |c: &ratatui::buffer::Cell| "░▒▓█".contains(c.symbol());
     assert!(!buf.content.iter().any(shade));
     // The list has the focus: the frame of the tables does not.
-    let letter = (37..100)
-        .find(|x| buf[(*x, 1)].symbol() == "E")
-        .expect("a title");
+    let letter = (37..100).find(|x| buf[(*x, 1)].symbol() == "E").expect("a title");
     assert_ne!(buf[(letter, 1)].fg, buf[(36, 1)].fg);
     // Without colours the shades tell.
     assert!(text(&app, (120, 36)).contains('█'));
@@ -481,16 +443,10 @@ fn all_views_in_all_languages_and_glyph_sets() {
             for view in View::ALL.into_iter().filter(|v| *v != View::Training) {
                 app.act(Action::View(view), &mut Vec::new());
                 for size in &SIZES[4..7] {
-                    let seen = if view == View::Costs {
-                        untimed(&text(&app, *size))
-                    } else {
-                        styled(&app, *size)
-                    };
+                    let seen = if view == View::Costs { untimed(&text(&app, *size)) } else { styled(&app, *size) };
                     let (width, height) = size;
                     let hash = fingerprint(&seen);
-                    lines.push(format!(
-                        "{view:?} {lang:?} {glyphs:?} {width}x{height} {hash:016x}"
-                    ));
+                    lines.push(format!("{view:?} {lang:?} {glyphs:?} {width}x{height} {hash:016x}"));
                 }
             }
         }
@@ -509,7 +465,5 @@ fn untimed(text: &str) -> String {
 
 /// FNV-1a.
 fn fingerprint(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }

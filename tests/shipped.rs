@@ -75,10 +75,7 @@ fn the_scenarios_that_are_promised() {
 fn every_derivation_replays_in_both_number_types() {
     for (name, _) in EMBEDDED {
         for precision in [Precision::F64, Precision::F32] {
-            let options = Options {
-                precision: Some(precision),
-                ..Options::default()
-            };
+            let options = Options { precision: Some(precision), ..Options::default() };
             let s = session(name, options);
             for (i, run) in s.runs.iter().enumerate() {
                 let trace = s.trace(i).unwrap_or_else(|e| panic!("{name}: {e}"));
@@ -101,10 +98,7 @@ fn expected_values_hold() {
     let mut compared = 0;
     for (name, _) in EMBEDDED {
         for precision in [Precision::F64, Precision::F32] {
-            let options = Options {
-                precision: Some(precision),
-                ..Options::default()
-            };
+            let options = Options { precision: Some(precision), ..Options::default() };
             let s = session(name, options);
             for e in &s.scenario.expected {
                 let run = e.run.as_deref().unwrap_or(&s.runs[0].name).to_owned();
@@ -140,29 +134,20 @@ fn every_step_has_its_words_in_both_languages() {
     let mut bare = BTreeSet::new();
     for (name, _) in EMBEDDED {
         for detail in [Detail::Grouped, Detail::Full] {
-            let options = Options {
-                detail,
-                ..Options::default()
-            };
+            let options = Options { detail, ..Options::default() };
             let s = session(name, options);
             for step in s.steps.list() {
                 spoken(&format!("{name} {}", step.label()), step);
             }
             for run in 0..s.runs.len() {
                 // An update has a plan of its own.
-                let plan = if s.runs[run].kind == RunKind::Update {
-                    s.steps_of(run).list().to_vec()
-                } else {
-                    s.plan_of(run)
-                };
+                let plan =
+                    if s.runs[run].kind == RunKind::Update { s.steps_of(run).list().to_vec() } else { s.plan_of(run) };
                 for step in &plan {
                     if matches!(&step.title, Words::Message(msg) if msg.key == "walk.other") {
                         bare.insert(step.title.render(Lang::En));
                     }
-                    spoken(
-                        &format!("{name} {} {}", s.runs[run].name, step.label()),
-                        step,
-                    );
+                    spoken(&format!("{name} {} {}", s.runs[run].name, step.label()), step);
                 }
             }
         }
@@ -174,19 +159,9 @@ fn lines(s: &Session, run: &str, path: &str, lang: Lang) -> Vec<String> {
     let run = run_of(s, run);
     let steps = s.steps_of(run);
     let program = &s.runs[run].program;
-    let shows = |step: &Step| {
-        step.views
-            .iter()
-            .any(|v| *program.node(v.node).path == *path)
-    };
+    let shows = |step: &Step| step.views.iter().any(|v| *program.node(v.node).path == *path);
     let at = steps.list().iter().position(shows).expect("a step");
-    let settings = Settings {
-        lang,
-        number: NumberFormat::default(),
-        round: None,
-        derivations: usize::MAX,
-        terms: 8,
-    };
+    let settings = Settings { lang, number: NumberFormat::default(), round: None, derivations: usize::MAX, terms: 8 };
     let doc = document(s, &steps, at, &steps.list()[at], &settings).expect("runs");
     doc.derivations.into_iter().map(|d| d.text).collect()
 }
@@ -197,44 +172,18 @@ fn a_masked_score_says_why() {
     let both = plain("encoder_decoder");
     let masked = "encoder.0.self_attn.masked_scores";
     for (s, run, path, en, zh) in [
-        (
-            &char,
-            "encode",
-            masked,
-            "= mask(padding): ",
-            "= mask(填充): ",
-        ),
-        (
-            &local,
-            "encode",
-            "encoder.1.self_attn.masked_scores",
-            "= mask(window): ",
-            "= mask(窗口外): ",
-        ),
+        (&char, "encode", masked, "= mask(padding): ", "= mask(填充): "),
+        (&local, "encode", "encoder.1.self_attn.masked_scores", "= mask(window): ", "= mask(窗口外): "),
         (&local, "blind", masked, "= mask(given): ", "= mask(给定): "),
-        (
-            &both,
-            "training",
-            "decoder.0.self_attn.masked_scores",
-            "= mask(causal, padding): ",
-            "= mask(因果, 填充): ",
-        ),
+        (&both, "training", "decoder.0.self_attn.masked_scores", "= mask(causal, padding): ", "= mask(因果, 填充): "),
     ] {
         let has = |lang, text: &str| lines(s, run, path, lang).iter().any(|l| l.contains(text));
         assert!(has(Lang::En, en), "{path}: {en}");
         assert!(has(Lang::Zh, zh), "{path}: {zh}");
     }
     let hidden = lines(&char, "encode", masked, Lang::En);
-    assert!(
-        hidden
-            .iter()
-            .any(|l| l.contains("mask(padding): ") && l.ends_with(" → -∞"))
-    );
-    assert!(
-        hidden
-            .iter()
-            .any(|l| l.starts_with("mask[") && l.ends_with("= 1 (padding)"))
-    );
+    assert!(hidden.iter().any(|l| l.contains("mask(padding): ") && l.ends_with(" → -∞")));
+    assert!(hidden.iter().any(|l| l.starts_with("mask[") && l.ends_with("= 1 (padding)")));
 }
 
 #[test]
@@ -256,23 +205,13 @@ fn encoder_char_cuts_the_text_into_characters() {
     let tokens = &s.inputs.source_tokens;
     let text: Vec<&str> = tokens[0].iter().map(|t| t.text.as_str()).collect();
     assert_eq!(text, ["<sos>", "我", "爱", "深", "度", "学", "习", "<eos>"]);
-    let unknown: Vec<&str> = tokens[0]
-        .iter()
-        .filter(|t| t.unknown)
-        .map(|t| t.text.as_str())
-        .collect();
+    let unknown: Vec<&str> = tokens[0].iter().filter(|t| t.unknown).map(|t| t.text.as_str()).collect();
     assert_eq!(unknown, ["爱"]);
     let program = &s.runs[0].program;
-    let step = s.steps.list().iter().find(|step| {
-        step.views
-            .iter()
-            .any(|v| *program.node(v.node).path == *"embed.source.ids")
-    });
+    let step =
+        s.steps.list().iter().find(|step| step.views.iter().any(|v| *program.node(v.node).path == *"embed.source.ids"));
     let note = step.expect("a step").note.render(Lang::Zh);
-    assert!(
-        note.contains("我→16") && note.contains("<unk>") && note.ends_with("爱"),
-        "{note}"
-    );
+    assert!(note.contains("我→16") && note.contains("<unk>") && note.ends_with("爱"), "{note}");
 }
 
 /// What the notes of `encoder_char` state.
@@ -290,22 +229,10 @@ fn encoder_char_is_as_its_notes_say() {
     let act = at("encoder.0.ffn.act", "");
     let zeros = act.iter().filter(|x| **x == 0.0).count() as f64 / act.len() as f64;
     assert!((zeros - 0.52).abs() < 0.005, "{zeros}");
-    for (head, diagonal, others) in [
-        (0, 0.124, 0.125),
-        (1, 0.129, 0.124),
-        (2, 0.103, 0.128),
-        (3, 0.092, 0.130),
-    ] {
-        let a = at(
-            "encoder.0.self_attn.weights",
-            &format!("batch=0,head={head}"),
-        );
+    for (head, diagonal, others) in [(0, 0.124, 0.125), (1, 0.129, 0.124), (2, 0.103, 0.128), (3, 0.092, 0.130)] {
+        let a = at("encoder.0.self_attn.weights", &format!("batch=0,head={head}"));
         let on: f64 = (0..8).map(|i| a[i * 9]).sum();
-        assert!(
-            (on / 8.0 - diagonal).abs() < 6e-4,
-            "head {head}: {}",
-            on / 8.0
-        );
+        assert!((on / 8.0 - diagonal).abs() < 6e-4, "head {head}: {}", on / 8.0);
         assert!(((8.0 - on) / 56.0 - others).abs() < 6e-4, "head {head}");
     }
     for (layer, largest) in [(0, 0.75), (2, 0.44)] {
@@ -349,10 +276,7 @@ fn dropout_acts_in_training_only_and_is_recorded() {
     let s = plain("pre_ln_encoder");
     let masks = |run: &str| {
         let program = &s.runs[run_of(&s, run)].program;
-        program
-            .nodes()
-            .filter(|(_, n)| n.path.ends_with("dropped_mask"))
-            .count()
+        program.nodes().filter(|(_, n)| n.path.ends_with("dropped_mask")).count()
     };
     // The embedding, then in each of two layers: weights, two sublayers, the network's inside.
     assert_eq!((masks("training"), masks("mask_keys")), (9, 0));
@@ -390,25 +314,13 @@ fn a_cache_changes_no_bit_and_runs_end_where_they_should() {
             }
         }
         let plain = open(scenario, None, Options::default()).expect("opens");
-        let run = cached
-            .runs
-            .iter()
-            .position(|r| r.kind == RunKind::Inference);
+        let run = cached.runs.iter().position(|r| r.kind == RunKind::Inference);
         let run = run.expect("an inference run");
         let mut calls = 0;
-        while let Some(id) = cached.runs[run]
-            .program
-            .find(&format!("gen.{calls}.next.id"))
-        {
-            let other = plain.runs[run]
-                .program
-                .find(&format!("gen.{calls}.next.id"));
+        while let Some(id) = cached.runs[run].program.find(&format!("gen.{calls}.next.id")) {
+            let other = plain.runs[run].program.find(&format!("gen.{calls}.next.id"));
             let next = |s: &Session, id| s.trace(run).expect("runs").value(id).get(0);
-            assert_eq!(
-                next(&cached, id),
-                next(&plain, other.expect("there")),
-                "{name}"
-            );
+            assert_eq!(next(&cached, id), next(&plain, other.expect("there")), "{name}");
             calls += 1;
         }
         assert!(calls >= 4, "{name} has {calls} calls");

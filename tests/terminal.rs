@@ -38,17 +38,13 @@ impl Program for Shown {
         if let Some(action) = self.ui.input(&input, &()) {
             match self.ui.update(action, &(), &mut effects) {
                 Some(Action::Ablate(_)) => panic!("ablated"),
-                Some(Action::CopyCell) => effects.push(Effect::Copy {
-                    text: "1.1193".to_owned(),
-                    done: Msg::new("tui.sent.cell"),
-                }),
+                Some(Action::CopyCell) => {
+                    effects.push(Effect::Copy { text: "1.1193".to_owned(), done: Msg::new("tui.sent.cell") })
+                }
                 _ => {}
             }
         }
-        Step {
-            effects,
-            changed: true,
-        }
+        Step { effects, changed: true }
     }
 
     fn report(&mut self, report: Report) {
@@ -57,12 +53,7 @@ impl Program for Shown {
 
     fn draw(&mut self, frame: &mut Frame) {
         self.frames += 1;
-        let said = self
-            .ui
-            .messages
-            .current()
-            .map(|m| m.text.render(Lang::En))
-            .unwrap_or_default();
+        let said = self.ui.messages.current().map(|m| m.text.render(Lang::En)).unwrap_or_default();
         let last = self.told.last().map_or("ready", String::as_str);
         let text = format!("[{last}] {said}\n{} told\n水课", self.told.len());
         frame.render_widget(Paragraph::new(text), frame.area());
@@ -77,11 +68,7 @@ impl Program for Shown {
 #[test]
 fn child() {
     if std::env::var_os(CHILD).is_some() {
-        let mut shown = Shown {
-            ui: Ui::new(Settings::default()),
-            told: Vec::new(),
-            frames: 0,
-        };
+        let mut shown = Shown { ui: Ui::new(Settings::default()), told: Vec::new(), frames: 0 };
         event_loop::run(&mut shown).expect("a terminal");
         println!("{} frames", shown.frames);
     }
@@ -169,13 +156,9 @@ fn suspending_gives_the_terminal_back_and_takes_it_again() {
 #[test]
 fn the_mouse_is_captured_only_when_asked() {
     let mut pty = start();
-    pty.wait("no mouse", |s| {
-        s.mouse_protocol_mode() == vt100::MouseProtocolMode::None
-    });
+    pty.wait("no mouse", |s| s.mouse_protocol_mode() == vt100::MouseProtocolMode::None);
     pty.send("M");
-    pty.wait("the mouse", |s| {
-        s.mouse_protocol_mode() != vt100::MouseProtocolMode::None
-    });
+    pty.wait("the mouse", |s| s.mouse_protocol_mode() != vt100::MouseProtocolMode::None);
     pty.send("\x1b[<0;5;3M");
     pty.wait_for("[mouse 4 2]");
     pty.send("q");
@@ -219,9 +202,7 @@ fn held_keys_are_drained_before_drawing() {
     pty.send("q");
     assert!(pty.finish().success());
     let text = pty.text();
-    let frames: usize = text
-        .lines()
-        .find_map(|l| l.trim().strip_suffix(" frames")?.parse().ok())
-        .unwrap_or_else(|| panic!("{text}"));
+    let frames: usize =
+        text.lines().find_map(|l| l.trim().strip_suffix(" frames")?.parse().ok()).unwrap_or_else(|| panic!("{text}"));
     assert!(frames < 1000, "{frames} frames for 2000 keys");
 }

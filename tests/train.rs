@@ -14,23 +14,15 @@ use tui_transformer::session::{self, Session};
 
 fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tui-transformer"));
-    command
-        .args(arguments)
-        .stdin(Stdio::null())
-        .env("LC_ALL", "C")
-        .env_remove("LANGUAGE");
+    command.args(arguments).stdin(Stdio::null()).env("LC_ALL", "C").env_remove("LANGUAGE");
     command
 }
 
 fn train(arguments: &[&str]) -> (Output, Json) {
     let all = [&["train"], arguments, &["--json"]].concat();
     let output = command(&all).output().unwrap();
-    let json = serde_json::from_slice(&output.stdout).unwrap_or_else(|e| {
-        panic!(
-            "{arguments:?}: {e}\n{}",
-            String::from_utf8_lossy(&output.stderr)
-        )
-    });
+    let json = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|e| panic!("{arguments:?}: {e}\n{}", String::from_utf8_lossy(&output.stderr)));
     (output, json)
 }
 
@@ -44,15 +36,9 @@ fn the_four_training_runs_through_the_command_line() {
     let golden = golden("gradients.json");
     for (name, arguments) in [
         ("sgd lr=0.1", "--optimizer sgd --lr 0.1"),
-        (
-            "sgd lr=0.1 momentum=0.9",
-            "--optimizer sgd --lr 0.1 --momentum 0.9",
-        ),
+        ("sgd lr=0.1 momentum=0.9", "--optimizer sgd --lr 0.1 --momentum 0.9"),
         ("adam lr=0.01", "--optimizer adam --lr 0.01"),
-        (
-            "adamw lr=0.01 weight_decay=0.01",
-            "--optimizer adamw --lr 0.01 --weight-decay 0.01",
-        ),
+        ("adamw lr=0.01 weight_decay=0.01", "--optimizer adamw --lr 0.01 --weight-decay 0.01"),
     ] {
         let line = format!("water_class {arguments} --steps 200");
         let (output, json) = train(&line.split(' ').collect::<Vec<_>>());
@@ -75,22 +61,8 @@ fn the_four_training_runs_through_the_command_line() {
         assert!(json["final_loss"].as_f64().unwrap() < ours[0]);
         let norms = json["looks"][0]["gradient_norms"].as_array().unwrap();
         let parts: Vec<&str> = norms.iter().map(|n| n["part"].as_str().unwrap()).collect();
-        assert_eq!(
-            parts,
-            [
-                "embed",
-                "encoder.0",
-                "encoder.1",
-                "decoder.0",
-                "decoder.1",
-                "output"
-            ]
-        );
-        assert!(
-            norms
-                .iter()
-                .all(|n| n["parameters"].as_f64().unwrap() > 0.0)
-        );
+        assert_eq!(parts, ["embed", "encoder.0", "encoder.1", "decoder.0", "decoder.1", "output"]);
+        assert!(norms.iter().all(|n| n["parameters"].as_f64().unwrap() > 0.0));
     }
 }
 
@@ -122,14 +94,9 @@ fn a_saved_run_goes_on_and_files_are_kept_from_harm() {
     let again = command(&["train", "water_class", "--steps", "1", "--save", file]);
     let output = { again }.output().unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert_eq!(
-        checkpoint::load::<f64>(Path::new(file)).unwrap().0.update,
-        12
-    );
+    assert_eq!(checkpoint::load::<f64>(Path::new(file)).unwrap().0.update, 12);
     // A state of another model is refused by name.
-    let output = command(&["train", "train_copy", "--steps", "1", "--resume", file])
-        .output()
-        .unwrap();
+    let output = command(&["train", "train_copy", "--steps", "1", "--resume", file]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(told.contains("another model"), "{told}");
@@ -150,27 +117,14 @@ fn a_kill_while_saving_leaves_a_whole_file() {
     let mut last = 0;
     for round in 0..6 {
         let path = file.to_str().unwrap();
-        let mut arguments = vec![
-            "train",
-            "water_class",
-            "--steps",
-            "10000000",
-            "--lr",
-            "0.001",
-        ];
+        let mut arguments = vec!["train", "water_class", "--steps", "10000000", "--lr", "0.001"];
         arguments.extend(["--save", path, "--save-every", "1"]);
         if round > 0 {
             arguments.extend(["--resume", path]);
         }
-        let mut child = command(&arguments)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        let mut child = command(&arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         // It saves after every update, so wherever the kill falls, a save is under way or has just been.
-        wait_for("a save", || {
-            checkpoint::load::<f64>(&file).is_ok_and(|(s, _)| s.update > last + 2)
-        });
+        wait_for("a save", || checkpoint::load::<f64>(&file).is_ok_and(|(s, _)| s.update > last + 2));
         std::thread::sleep(Duration::from_micros(700 * round));
         child.kill().unwrap();
         child.wait().unwrap();
@@ -185,25 +139,11 @@ fn a_kill_while_saving_leaves_a_whole_file() {
 fn ctrl_c_keeps_what_is_done() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("run.safetensors");
-    let arguments = [
-        "train",
-        "water_class",
-        "--steps",
-        "10000000",
-        "--lr",
-        "0.001",
-        "--json",
-    ];
+    let arguments = ["train", "water_class", "--steps", "10000000", "--lr", "0.001", "--json"];
     let more = ["--save-every", "1", "--save", file.to_str().unwrap()];
-    let child = command(&[&arguments[..], &more].concat())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let child = command(&[&arguments[..], &more].concat()).stdout(Stdio::piped()).spawn().unwrap();
     wait_for("the first save", || file.exists());
-    let killed = Command::new("kill")
-        .args(["-INT", &child.id().to_string()])
-        .status()
-        .unwrap();
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(killed.success());
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));
@@ -217,23 +157,13 @@ fn ctrl_c_keeps_what_is_done() {
 #[test]
 fn mini_batches_are_drawn_by_the_seed() {
     let run = |seed: &str| {
-        let line = [
-            "train_copy",
-            "--batch",
-            "8",
-            "--steps",
-            "12",
-            "--seed",
-            seed,
-        ];
+        let line = ["train_copy", "--batch", "8", "--steps", "12", "--seed", seed];
         losses(&train(&line).1)
     };
     let first = run("3");
     assert_eq!(first, run("3"));
     assert_ne!(first, run("4"));
-    let output = command(&["train", "water_class", "--batch", "2"])
-        .output()
-        .unwrap();
+    let output = command(&["train", "water_class", "--batch", "2"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     let (_, json) = train(&["train_copy", "--batch", "16", "--steps", "120"]);
     assert!(json["final_loss"].as_f64().unwrap() < 0.01, "{json}");
@@ -241,10 +171,7 @@ fn mini_batches_are_drawn_by_the_seed() {
 
 fn open(name: &str, update: u64) -> Session {
     let loaded = scenario::load(Path::new(name)).unwrap();
-    let options = session::Options {
-        update,
-        ..session::Options::default()
-    };
+    let options = session::Options { update, ..session::Options::default() };
     session::open(loaded.scenario, None, options).unwrap()
 }
 
@@ -279,27 +206,14 @@ fn what_training_says_can_be_relied_on() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("state.safetensors");
     let file = file.to_str().unwrap();
-    let save = [
-        "train",
-        "water_class",
-        "--steps",
-        "1",
-        "--optimizer",
-        "adam",
-        "--save",
-        file,
-    ];
+    let save = ["train", "water_class", "--steps", "1", "--optimizer", "adam", "--save", file];
     assert_eq!(run(&save).0, Some(0));
     let (code, _, err) = run(&save);
     assert_eq!(code, Some(2));
     assert!(err.contains("--force"), "{err}");
     // A momentum is a setting of SGD, and Adam's memory is none of its.
     let other = ["--optimizer", "sgd", "--momentum", "0.9"];
-    let resume = [
-        &["train", "water_class", "--steps", "1", "--resume", file],
-        &other[..],
-    ]
-    .concat();
+    let resume = [&["train", "water_class", "--steps", "1", "--resume", file], &other[..]].concat();
     let (code, text, err) = run(&resume);
     assert_eq!(code, Some(0));
     assert!(text.contains(", sgd, "), "{text}");
@@ -315,16 +229,7 @@ fn gradients_agree_with_differences_wherever_a_scenario_trains() {
             continue;
         }
         for precision in ["f32", "f64"] {
-            let out = command(&[
-                "check",
-                name,
-                "--gradients",
-                "--precision",
-                precision,
-                "--json",
-            ])
-            .output()
-            .unwrap();
+            let out = command(&["check", name, "--gradients", "--precision", precision, "--json"]).output().unwrap();
             let json: Json = serde_json::from_slice(&out.stdout).unwrap();
             let gradients = &json["gradients"];
             assert_eq!(gradients["good"], true, "{name} {precision} {gradients:#}");
@@ -336,18 +241,13 @@ fn gradients_agree_with_differences_wherever_a_scenario_trains() {
 
 #[test]
 fn the_hand_calculation_learns_its_sentence() {
-    assert_ne!(
-        said(&open("water_class_trained", 0), "greedy"),
-        ["love", "easy", "courses"]
-    );
+    assert_ne!(said(&open("water_class_trained", 0), "greedy"), ["love", "easy", "courses"]);
     let trained = open("water_class_trained", 101);
     assert_eq!(trained.updates, 100);
     assert_eq!(said(&trained, "greedy"), ["love", "easy", "courses"]);
     // It starts from the very weights of the hand calculation.
     let (ours, theirs) = (
-        scenario::load(Path::new("water_class_trained"))
-            .unwrap()
-            .scenario,
+        scenario::load(Path::new("water_class_trained")).unwrap().scenario,
         scenario::load(Path::new("water_class")).unwrap().scenario,
     );
     assert_eq!(ours.weights, theirs.weights);
@@ -356,26 +256,14 @@ fn the_hand_calculation_learns_its_sentence() {
 
 #[test]
 fn copying_is_learned_and_shows_in_the_attention() {
-    assert_ne!(
-        said(&open("train_copy", 0), "copy"),
-        ["d", "b", "e", "<eos>"]
-    );
-    assert_eq!(
-        said(&open("train_copy", 61), "copy"),
-        ["d", "b", "e", "<eos>"]
-    );
+    assert_ne!(said(&open("train_copy", 0), "copy"), ["d", "b", "e", "<eos>"]);
+    assert_eq!(said(&open("train_copy", 61), "copy"), ["d", "b", "e", "<eos>"]);
     let (_, json) = train(&["train_copy", "--looks", "4"]);
     assert!(json["final_loss"].as_f64().unwrap() < 1e-3);
     let looks = json["looks"].as_array().unwrap();
     assert_eq!(looks.len(), 4);
-    let updates: Vec<u64> = looks
-        .iter()
-        .map(|l| l["update"].as_u64().unwrap())
-        .collect();
-    assert!(
-        updates.is_sorted() && updates[0] == 0 && updates[3] == 60,
-        "{updates:?}"
-    );
+    let updates: Vec<u64> = looks.iter().map(|l| l["update"].as_u64().unwrap()).collect();
+    assert!(updates.is_sorted() && updates[0] == 0 && updates[3] == 60, "{updates:?}");
     // From the arrow on each position looks three places back; at the start it did not.
     let back = |look: &Json, q: usize| look["attention"][0]["weights"][q][q - 3].as_f64().unwrap();
     for q in 3..6 {
@@ -384,11 +272,6 @@ fn copying_is_learned_and_shows_in_the_attention() {
     assert!((3..6).all(|q| back(&looks[0], q) < 0.6));
     let points = looks[3]["embeddings"]["points"].as_array().unwrap();
     assert_eq!(points.len(), 7);
-    let wide = |axis: usize| {
-        points
-            .iter()
-            .map(|p| p[axis].as_f64().unwrap().powi(2))
-            .sum::<f64>()
-    };
+    let wide = |axis: usize| points.iter().map(|p| p[axis].as_f64().unwrap().powi(2)).sum::<f64>();
     assert!(wide(0) >= wide(1) && wide(1) > 0.0);
 }

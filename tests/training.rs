@@ -21,14 +21,8 @@ fn parameters<T: Real>(program: &Program) -> Bindings<T> {
         .nodes()
         .filter(|(_, n)| matches!(n.op, Op::Leaf(Leaf::Parameter)))
         .map(|(_, n)| {
-            let data = weights[&*n.path]
-                .iter()
-                .map(|&x| T::from_f64(x))
-                .collect::<Vec<_>>();
-            (
-                Arc::clone(&n.path),
-                Value::Float(Tensor::new(n.shape, data)),
-            )
+            let data = weights[&*n.path].iter().map(|&x| T::from_f64(x)).collect::<Vec<_>>();
+            (Arc::clone(&n.path), Value::Float(Tensor::new(n.shape, data)))
         })
         .collect()
 }
@@ -39,12 +33,7 @@ fn lesson(optimiser: &Optimiser) -> Arc<Lesson> {
 }
 
 fn optimiser(method: Method, learning_rate: f64, weight_decay: f64) -> Optimiser {
-    Optimiser {
-        method,
-        learning_rate,
-        weight_decay,
-        ..Optimiser::default()
-    }
+    Optimiser { method, learning_rate, weight_decay, ..Optimiser::default() }
 }
 
 #[test]
@@ -52,18 +41,13 @@ fn every_gradient_equals_autograd() {
     let lesson = lesson(&Optimiser::default());
     let program = &lesson.program;
     let mut values = parameters::<f64>(program);
-    values.insert(
-        "update.learning_rate".into(),
-        Value::Float(Tensor::scalar(0.1)),
-    );
+    values.insert("update.learning_rate".into(), Value::Float(Tensor::scalar(0.1)));
     let trace = run(program, &values).unwrap();
     let golden = golden("gradients.json");
     let loss = trace.at("loss.mean").unwrap().get(0);
     assert!((loss / golden["loss"].as_f64().unwrap() - 1.0).abs() < 1e-12);
     let check = |path: &str, start: usize, theirs: &[f64]| {
-        let grad = trace
-            .at(&format!("grad.{path}"))
-            .unwrap_or_else(|| panic!("grad.{path}"));
+        let grad = trace.at(&format!("grad.{path}")).unwrap_or_else(|| panic!("grad.{path}"));
         let largest = theirs.iter().fold(0.0f64, |m, x| m.max(x.abs()));
         for (i, x) in theirs.iter().enumerate() {
             let far = (grad.get(start + i) - x).abs() / largest;
@@ -118,11 +102,7 @@ fn every_gradient_equals_autograd() {
             "norm3" => "norm3.out",
             other => other,
         };
-        check(
-            &format!("{}.{what}", ours(block)),
-            head * theirs.len(),
-            &theirs,
-        );
+        check(&format!("{}.{what}", ours(block)), head * theirs.len(), &theirs);
         count += 1;
     }
     assert_eq!(count, 45 + 35);
@@ -135,10 +115,7 @@ fn every_gradient_equals_autograd() {
 fn differences_by_what_if_agree_for_parameters_and_activations() {
     let lesson = lesson(&Optimiser::default());
     let mut values = parameters::<f64>(&lesson.program);
-    values.insert(
-        "update.learning_rate".into(),
-        Value::Float(Tensor::scalar(0.1)),
-    );
+    values.insert("update.learning_rate".into(), Value::Float(Tensor::scalar(0.1)));
     let trace = run(&lesson.program, &values).unwrap();
     let check = |path: &str, most: usize| {
         let node = lesson.program.find(path).unwrap();
@@ -170,18 +147,10 @@ fn losses(optimiser: &Optimiser, turned: Option<usize>) -> Vec<f64> {
         let old = values[&paths[which]].float().clone();
         let mut data = old.data().to_vec();
         data[0] = f64::from_bits(data[0].to_bits() ^ 1);
-        values.insert(
-            Arc::clone(&paths[which]),
-            Value::Float(Tensor::new(*old.shape(), data)),
-        );
+        values.insert(Arc::clone(&paths[which]), Value::Float(Tensor::new(*old.shape(), data)));
     }
-    let mut trainer = Trainer::new(
-        optimiser.clone(),
-        |_| Ok(Arc::clone(&lesson)),
-        State::new(values),
-        vec![],
-        Retention::default(),
-    );
+    let mut trainer =
+        Trainer::new(optimiser.clone(), |_| Ok(Arc::clone(&lesson)), State::new(values), vec![], Retention::default());
     for _ in 0..200 {
         trainer.step().unwrap();
     }
@@ -192,24 +161,13 @@ fn losses(optimiser: &Optimiser, turned: Option<usize>) -> Vec<f64> {
 fn the_four_training_runs() {
     let golden = golden("gradients.json");
     for (name, optimiser) in [
-        (
-            "sgd lr=0.1",
-            optimiser(Method::Sgd { momentum: 0.0 }, 0.1, 0.0),
-        ),
-        (
-            "sgd lr=0.1 momentum=0.9",
-            optimiser(Method::Sgd { momentum: 0.9 }, 0.1, 0.0),
-        ),
+        ("sgd lr=0.1", optimiser(Method::Sgd { momentum: 0.0 }, 0.1, 0.0)),
+        ("sgd lr=0.1 momentum=0.9", optimiser(Method::Sgd { momentum: 0.9 }, 0.1, 0.0)),
         ("adam lr=0.01", optimiser(Method::adam(), 0.01, 0.0)),
-        (
-            "adamw lr=0.01 weight_decay=0.01",
-            optimiser(Method::adamw(), 0.01, 0.01),
-        ),
+        ("adamw lr=0.01 weight_decay=0.01", optimiser(Method::adamw(), 0.01, 0.01)),
     ] {
         let ours = losses(&optimiser, None);
-        let listed = golden["training_runs"][name]["loss_before_update"]
-            .as_object()
-            .unwrap();
+        let listed = golden["training_runs"][name]["loss_before_update"].as_object().unwrap();
         assert_eq!(listed.len(), 10);
         // Plain SGD at this rate overshoots from update 75 on (the loss jumps from 0.77 to above 2), and each
         // overshoot multiplies a difference: turning the last bit of a single weight moves the loss of update 99 by
@@ -237,10 +195,7 @@ fn the_four_training_runs() {
     }
 }
 
-fn sgd(
-    lesson: &Arc<Lesson>,
-    retention: Retention,
-) -> Trainer<f64, impl FnMut(u64) -> Result<Arc<Lesson>, BuildError>> {
+fn sgd(lesson: &Arc<Lesson>, retention: Retention) -> Trainer<f64, impl FnMut(u64) -> Result<Arc<Lesson>, BuildError>> {
     let lesson = Arc::clone(lesson);
     Trainer::new(
         Optimiser::default(),
@@ -286,13 +241,7 @@ fn a_run_goes_on_from_its_state() {
     let trainer = |state, losses| {
         let lesson = Arc::clone(&lesson);
         let batches = move |_| Ok::<_, BuildError>(Arc::clone(&lesson));
-        Trainer::new(
-            optimiser.clone(),
-            batches,
-            state,
-            losses,
-            Retention::default(),
-        )
+        Trainer::new(optimiser.clone(), batches, state, losses, Retention::default())
     };
     let start = State::new(parameters::<f64>(&lesson.program));
     let mut whole = trainer(start.clone(), vec![]);
@@ -317,13 +266,7 @@ fn a_saved_run_goes_on_with_the_same_bits() {
     let trainer = |state, losses| {
         let lesson = Arc::clone(&lesson);
         let batches = move |_| Ok::<_, BuildError>(Arc::clone(&lesson));
-        Trainer::new(
-            optimiser.clone(),
-            batches,
-            state,
-            losses,
-            Retention::default(),
-        )
+        Trainer::new(optimiser.clone(), batches, state, losses, Retention::default())
     };
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("run.safetensors");
@@ -346,15 +289,9 @@ fn a_saved_run_goes_on_with_the_same_bits() {
     let bare = folder.path().join("bare.safetensors");
     let none: [(&str, safetensors::tensor::TensorView); 0] = [];
     std::fs::write(&bare, safetensors::serialize(none, None).unwrap()).unwrap();
-    assert_eq!(
-        checkpoint::load::<f64>(&bare).unwrap_err().key,
-        "train.checkpoint.not_ours"
-    );
+    assert_eq!(checkpoint::load::<f64>(&bare).unwrap_err().key, "train.checkpoint.not_ours");
     std::fs::write(&bare, b"\x09\0\0\0\0\0\0\0{broken").unwrap();
-    assert_eq!(
-        checkpoint::load::<f64>(&bare).unwrap_err().key,
-        "train.checkpoint.read"
-    );
+    assert_eq!(checkpoint::load::<f64>(&bare).unwrap_err().key, "train.checkpoint.read");
 }
 
 #[test]
@@ -378,9 +315,7 @@ fn a_nan_stops_training_at_the_node_that_made_it() {
         assert_eq!(trainer.state().update, 0);
         assert!(trainer.losses().is_empty());
         match stopped {
-            Stopped::NotFinite {
-                path, given, nan, ..
-            } => (path.to_string(), given, nan),
+            Stopped::NotFinite { path, given, nan, .. } => (path.to_string(), given, nan),
             other => panic!("{other}"),
         }
     };
@@ -405,10 +340,7 @@ fn a_rate_that_is_too_high_is_found_in_the_update() {
             break;
         }
     }
-    assert!(
-        matches!(stopped, Some(Stopped::NotFinite { given: false, .. })),
-        "{stopped:?}"
-    );
+    assert!(matches!(stopped, Some(Stopped::NotFinite { given: false, .. })), "{stopped:?}");
 }
 
 #[test]
@@ -417,10 +349,7 @@ fn another_batch_of_the_same_shape_uses_the_program_again() {
     let with = |labels: &[i64], ids: Vec<i64>| {
         forward(&Forward {
             config: &config,
-            vocab: VocabSizes {
-                source: 8,
-                target: 8,
-            },
+            vocab: VocabSizes { source: 8, target: 8 },
             source: Some(&Sequences::one(ids.clone())),
             target: Some(&Sequences::one(ids)),
             labels: Some(labels),
@@ -430,15 +359,9 @@ fn another_batch_of_the_same_shape_uses_the_program_again() {
     };
     let loss_and_grad = |lesson: &Lesson| {
         let mut values = parameters::<f64>(&lesson.program);
-        values.insert(
-            "update.learning_rate".into(),
-            Value::Float(Tensor::scalar(0.1)),
-        );
+        values.insert("update.learning_rate".into(), Value::Float(Tensor::scalar(0.1)));
         let trace = run(&lesson.program, &values).unwrap();
-        (
-            trace.value(lesson.loss),
-            trace.at("grad.embed.weight").unwrap(),
-        )
+        (trace.value(lesson.loss), trace.at("grad.embed.weight").unwrap())
     };
     let optimiser = Optimiser::default();
     let (first, outputs) = with(&[1, 2, 3, 4], vec![0, 1, 2, 3]);
@@ -450,16 +373,8 @@ fn another_batch_of_the_same_shape_uses_the_program_again() {
     assert!(a.0.same_bits(&b.0) && a.1.same_bits(&b.1));
     assert!(!a.0.same_bits(&loss_and_grad(&first).0));
     // Another shape, or labels that do not all count, is another program.
-    assert!(
-        first
-            .for_batch(&with(&[1, 2, 3], vec![0, 1, 2]).0)
-            .is_none()
-    );
-    assert!(
-        first
-            .for_batch(&with(&[1, 2, -1, 3], vec![0, 1, 2, 3]).0)
-            .is_none()
-    );
+    assert!(first.for_batch(&with(&[1, 2, 3], vec![0, 1, 2]).0).is_none());
+    assert!(first.for_batch(&with(&[1, 2, -1, 3], vec![0, 1, 2, 3]).0).is_none());
 }
 
 #[test]
@@ -468,10 +383,7 @@ fn dropout_draws_other_numbers_in_each_update_and_the_same_when_reopened() {
     config.dropout.sublayer = 0.3;
     config.dropout.seed = 5;
     let (program, outputs) = training(&config);
-    let optimiser = Optimiser {
-        learning_rate: 0.0,
-        ..Optimiser::default()
-    };
+    let optimiser = Optimiser { learning_rate: 0.0, ..Optimiser::default() };
     let lesson = Arc::new(Lesson::new(program, outputs.loss.unwrap(), &optimiser).unwrap());
     let state = State::new(parameters::<f64>(&lesson.program));
     let batches = |_| Ok::<_, BuildError>(Arc::clone(&lesson));
@@ -483,8 +395,5 @@ fn dropout_draws_other_numbers_in_each_update_and_the_same_when_reopened() {
     let losses = trainer.losses().to_vec();
     assert!(losses.windows(2).all(|w| w[0].to_bits() != w[1].to_bits()));
     let (lesson, trace) = trainer.reopen(3).unwrap();
-    assert_eq!(
-        trace.value(lesson.loss).get(0).to_bits(),
-        losses[3].to_bits()
-    );
+    assert_eq!(trace.value(lesson.loss).get(0).to_bits(), losses[3].to_bits());
 }

@@ -25,21 +25,14 @@ use tui_transformer::tui::run::{draw, look};
 use tui_transformer::tui::snapshot;
 use tui_transformer::tui::theme::{Depth, Environment};
 
-const COLOURS: Environment = Environment {
-    no_color: false,
-    detected: Depth::True,
-};
+const COLOURS: Environment = Environment { no_color: false, detected: Depth::True };
 const SIZES: [(u16, u16); 3] = [(80, 24), (120, 36), (200, 60)];
 
 fn app(name: &str, lang: Lang, glyphs: GlyphSet) -> App {
     let name = Path::new(name);
     let loaded = scenario::load(name).unwrap();
     let session = session::open(loaded.scenario, None, session::Options::default()).unwrap();
-    let settings = Settings {
-        lang,
-        glyphs,
-        ..Settings::default()
-    };
+    let settings = Settings { lang, glyphs, ..Settings::default() };
     App::new(Arc::new(session), None, settings)
 }
 
@@ -108,9 +101,7 @@ fn listed() -> Vec<(usize, f64)> {
     let golden = golden("gradients.json");
     let listed = &golden["training_runs"]["sgd lr=0.1"]["loss_before_update"];
     let all = listed.as_object().expect("losses by update");
-    all.iter()
-        .map(|(u, loss)| (u.parse().unwrap(), loss.as_f64().unwrap()))
-        .collect()
+    all.iter().map(|(u, loss)| (u.parse().unwrap(), loss.as_f64().unwrap())).collect()
 }
 
 #[test]
@@ -138,40 +129,26 @@ fn training_makes_the_updates_that_autograd_makes_and_any_of_them_opens() {
     assert_eq!(glance.look.loss.to_bits(), losses[37].to_bits());
     let shown = text(&mut app, SIZES[1]);
     assert!(shown.contains("after 37 of 50 updates"), "{shown}");
-    assert!(
-        shown.contains("1/10 encoder.0.self_attn.weights head=0"),
-        "{shown}"
-    );
+    assert!(shown.contains("1/10 encoder.0.self_attn.weights head=0"), "{shown}");
     press(&mut app, "down");
     assert!(text(&mut app, SIZES[1]).contains("2/10 encoder.0.self_attn.weights head=1"));
 
     // Enter: the steps of the update, over the parameters there.
     press(&mut app, "enter");
-    assert_eq!(
-        (app.ui.view, app.debugger.update_opened()),
-        (View::Step, Some(37))
-    );
+    assert_eq!((app.ui.view, app.debugger.update_opened()), (View::Step, Some(37)));
     let d = &app.debugger;
     let run = d.run.expect("a run");
     assert_eq!(d.session.runs[run].name, "update");
     let trace = d.session.trace(run).unwrap();
-    let loss = trace
-        .get(d.session.runs[run].outputs.loss.unwrap())
-        .unwrap();
+    let loss = trace.get(d.session.runs[run].outputs.loss.unwrap()).unwrap();
     assert_eq!(loss.bits(0), losses[37].to_bits());
     assert!(text(&mut app, SIZES[1]).contains("update 38"));
     press(&mut app, ". . .");
     press(&mut app, "backspace");
-    assert_eq!(
-        (app.ui.view, app.debugger.update_opened()),
-        (View::Training, None)
-    );
+    assert_eq!((app.ui.view, app.debugger.update_opened()), (View::Training, None));
     assert_eq!(app.debugger.training().at, 37);
     press(&mut app, "esc");
-    let label = app
-        .debugger
-        .step()
-        .map(tui_transformer::walkthrough::Step::label);
+    let label = app.debugger.step().map(tui_transformer::walkthrough::Step::label);
     assert_eq!((app.ui.view, label.as_deref()), (View::Step, Some("40")));
 
     // Forward again: the opened update is still there.
@@ -181,10 +158,7 @@ fn training_makes_the_updates_that_autograd_makes_and_any_of_them_opens() {
     assert_eq!(app.debugger.update_opened(), None);
     // And by number, further than was trained.
     command(&mut app, "update 53");
-    assert_eq!(
-        (app.debugger.update_opened(), app.debugger.training().made()),
-        (Some(52), 52)
-    );
+    assert_eq!((app.debugger.update_opened(), app.debugger.training().made()), (Some(52), 52));
 }
 
 #[test]
@@ -297,9 +271,7 @@ fn differences_are_marked_counted_and_jumped_to() {
     let (exact, rounded) = (session.trace(0).unwrap(), session.rounded(0, 2).unwrap());
     let far = |id| {
         let (a, b) = (exact.value(id), rounded.value(id));
-        (0..a.shape().len())
-            .filter(|i| a.bits(*i) != b.bits(*i))
-            .collect::<Vec<_>>()
+        (0..a.shape().len()).filter(|i| a.bits(*i) != b.bits(*i)).collect::<Vec<_>>()
     };
     let nodes = exact.program().nodes().filter(|(_, n)| !n.inline);
     let differing: Vec<_> = nodes.filter(|(id, _)| !far(*id).is_empty()).collect();
@@ -351,11 +323,7 @@ fn other_sides() {
     assert!(differing > 0 && paths > 10, "{differing} of {paths}");
     let (differing, paths) = go(&mut app, "side-by-side training backward").unwrap();
     assert!(differing == 0 && paths > 100, "{differing} of {paths}");
-    for wrong in [
-        "side-by-side head 0 head 9",
-        "side-by-side layer 0 layer 9",
-        "side-by-side training nobody",
-    ] {
+    for wrong in ["side-by-side head 0 head 9", "side-by-side layer 0 layer 9", "side-by-side training nobody"] {
         assert!(go(&mut app, wrong).is_err(), "{wrong}");
     }
     let mut app = self::app("bert_block", Lang::En, GlyphSet::Unicode);
@@ -457,15 +425,8 @@ fn ties_and_what_comes_after_the_end_are_told() {
     command(&mut app, "run copy");
     let facts = |app: &mut App, place: &str| {
         command(app, &format!("go {place}"));
-        let facts = app
-            .debugger
-            .facts(tui_transformer::text::NumberFormat::default());
-        facts
-            .lines
-            .iter()
-            .map(ToString::to_string)
-            .collect::<Vec<_>>()
-            .join("\n")
+        let facts = app.debugger.facts(tui_transformer::text::NumberFormat::default());
+        facts.lines.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
     };
     let tie = facts(&mut app, "gen.0.next.id");
     assert!(tie.contains("a tie: 7 share"), "{tie}");

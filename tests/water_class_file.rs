@@ -82,8 +82,7 @@ fn a_softmax_of_two_heads_shows_exp_and_sum_of_each() {
     for number in [42, 57, 69, 76] {
         let step = &scenario.walkthrough[number - 1];
         let all = views(&scenario, step);
-        let (names, heads): (Vec<&str>, Vec<&str>) =
-            all.iter().map(|v| (v.0.as_str(), v.2.as_str())).unzip();
+        let (names, heads): (Vec<&str>, Vec<&str>) = all.iter().map(|v| (v.0.as_str(), v.2.as_str())).unzip();
         assert_eq!(heads, [["head=0"; 3], ["head=1"; 3]].concat(), "{number}");
         for head in names.chunks(3) {
             assert_eq!(head[..2], ["exp", "sum"], "{number}");
@@ -100,10 +99,7 @@ fn every_step_has_a_title_in_both_languages_and_no_note_has_only_one() {
         assert!(!step.title.zh.trim().is_empty(), "step {n}");
         assert!(step.title.zh.chars().any(is_chinese), "step {n}");
         assert_eq!(step.note.en.is_empty(), step.note.zh.is_empty(), "step {n}");
-        assert!(
-            !step.formula.chars().any(is_chinese),
-            "step {n}: the formula serves both languages"
-        );
+        assert!(!step.formula.chars().any(is_chinese), "step {n}: the formula serves both languages");
     }
     for text in [&scenario.title, &scenario.note] {
         assert!(!text.en.is_empty() && text.zh.chars().any(is_chinese));
@@ -142,27 +138,16 @@ fn runs_slices_and_symbols_can_be_meant() {
     assert_eq!(runs, ["training", "inference", "greedy"]);
     for step in &scenario.walkthrough {
         let run = step.run.as_deref().unwrap_or("training");
-        let wanted = if step.number <= 90 {
-            "training"
-        } else {
-            "inference"
-        };
+        let wanted = if step.number <= 90 { "training" } else { "inference" };
         assert_eq!(run, wanted, "step {}", step.number);
         for (symbol, path, slice) in views(&scenario, step) {
             assert!(!path.is_empty(), "step {}: {symbol}", step.number);
-            assert!(
-                Slice::parse(&slice).is_ok(),
-                "step {}: {slice}",
-                step.number
-            );
+            assert!(Slice::parse(&slice).is_ok(), "step {}: {slice}", step.number);
         }
     }
     let mut places = HashSet::new();
     for (symbol, place) in &scenario.symbols {
         assert!(Slice::parse(&place.slice).is_ok(), "{symbol}");
-        assert!(
-            places.insert((&place.path, &place.slice)),
-            "{symbol} names a place that has a symbol already"
-        );
+        assert!(places.insert((&place.path, &place.slice)), "{symbol} names a place that has a symbol already");
     }
 }

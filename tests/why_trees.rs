@@ -71,19 +71,12 @@ fn a_score_has_both_factors_and_a_norm_is_seen_through() {
     assert_eq!(found.list.len(), 4);
     assert!(paths.iter().any(|p| p.contains(".q")) && paths.iter().any(|p| p.contains(".k")));
     let sum: f64 = found.list.iter().map(|b| b.term).sum();
-    assert!(
-        (sum / 2.0 - x.value(raw)).abs() < 1e-12,
-        "each product stands twice"
-    );
+    assert!((sum / 2.0 - x.value(raw)).abs() < 1e-12, "each product stands twice");
     let norm = cell(water(), 0, "encoder.0.norm1.out", &[0, 0, 0]);
     let found = branches(&x, norm, Way::Up, 0);
     let mut paths: Vec<String> = found.list.iter().map(|b| path(trace, b.cell)).collect();
     paths.sort();
-    for wanted in [
-        "encoder.0.norm1.mean",
-        "encoder.0.norm1.var",
-        "encoder.0.residual1",
-    ] {
+    for wanted in ["encoder.0.norm1.mean", "encoder.0.norm1.var", "encoder.0.residual1"] {
         assert!(paths.iter().any(|p| p == wanted), "{paths:?}");
     }
 }
@@ -93,18 +86,9 @@ fn moved(trace: &AnyTrace, x: &Explainer<'_>, y: Cell, of: Cell, held: &[Cell]) 
     let at = x.value(of);
     let h = (at.abs() * 1e-5).max(1e-7);
     let value = |to: f64| {
-        let mut edits: Vec<Edit> = held
-            .iter()
-            .filter(|c| **c != of)
-            .map(|c| Edit {
-                cell: *c,
-                value: x.value(*c),
-            })
-            .collect();
-        edits.push(Edit {
-            cell: of,
-            value: to,
-        });
+        let mut edits: Vec<Edit> =
+            held.iter().filter(|c| **c != of).map(|c| Edit { cell: *c, value: x.value(*c) }).collect();
+        edits.push(Edit { cell: of, value: to });
         trace.what_if(&edits).value(y.node).get(y.flat)
     };
     at * (value(at + h) - value(at - h)) / (2.0 * h)
@@ -142,13 +126,7 @@ fn weights_upstream_are_how_far_the_result_moves() {
                 for b in found.list.iter().take(6) {
                     let by_moving = moved(trace, &x, y, b.cell, &held);
                     let close = (b.term - by_moving).abs() <= 1e-5 * (1.0 + b.weight());
-                    assert!(
-                        close,
-                        "{} of {}: {} for {by_moving}",
-                        path(trace, b.cell),
-                        path(trace, y),
-                        b.term
-                    );
+                    assert!(close, "{} of {}: {} for {by_moving}", path(trace, b.cell), path(trace, y), b.term);
                     compared += 1;
                 }
             }
@@ -181,10 +159,7 @@ fn weights_downstream_are_those_upstream_seen_from_the_other_end() {
             // Moves are looked through both ways. A weight is the factor of what it weighs, not a branch of its own.
             let is = |o: &Cell| origin(&x, *o) == origin(&x, c);
             let branch = back.list.iter().filter(|o| is(&o.cell));
-            let factor = back
-                .list
-                .iter()
-                .filter(|o| o.partner.as_ref().is_some_and(is));
+            let factor = back.list.iter().filter(|o| o.partner.as_ref().is_some_and(is));
             let mut own: Vec<f64> = branch.map(|o| o.term).collect();
             if own.is_empty() {
                 own = factor.map(|o| o.term).collect();
@@ -211,11 +186,7 @@ fn a_tree_goes_so_deep_and_tells_the_rest() {
     let trace = water().trace(0).expect("runs");
     let x = Explainer::new(trace);
     let top = cell(water(), 0, "encoder.0.ffn.out", &[0, 0, 0]);
-    let extent = Extent {
-        depth: 3,
-        most: 2,
-        rows: 1000,
-    };
+    let extent = Extent { depth: 3, most: 2, rows: 1000 };
     let rows = tree(&x, top, Way::Up, extent);
     assert!(rows.iter().any(|r| r.depth == 3) && rows.iter().all(|r| r.depth <= 3));
     let first: Vec<_> = rows.iter().filter(|r| r.depth == 1).collect();
@@ -223,17 +194,10 @@ fn a_tree_goes_so_deep_and_tells_the_rest() {
     let [a, b, rest] = first[..] else {
         panic!("{first:?}");
     };
-    let (What::Branch { share: Some(a), .. }, What::Branch { share: Some(b), .. }) =
-        (&a.what, &b.what)
-    else {
+    let (What::Branch { share: Some(a), .. }, What::Branch { share: Some(b), .. }) = (&a.what, &b.what) else {
         panic!("{first:?}");
     };
-    let What::Others {
-        count,
-        share: Some(rest),
-        ..
-    } = &rest.what
-    else {
+    let What::Others { count, share: Some(rest), .. } = &rest.what else {
         panic!("{first:?}");
     };
     assert_eq!(*count, 6);
@@ -270,16 +234,7 @@ fn three_thousand_operands_are_one_pass() {
     let wide = cell(&session, run, "encoder.0.norm2.out", &[0, 3, 5]);
     let down = branches(&x, wide, Way::Down, 8);
     assert_eq!(down.list.len() + down.others, 3072);
-    let deep = tree(
-        &x,
-        out,
-        Way::Up,
-        Extent {
-            depth: 4,
-            most: 4,
-            rows: 200,
-        },
-    );
+    let deep = tree(&x, out, Way::Up, Extent { depth: 4, most: 4, rows: 200 });
     assert!(deep.len() > 50);
     // Milliseconds; the limit is for a machine that is busy with other things.
     assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
@@ -355,16 +310,10 @@ fn two_producers_are_both_counted() {
     let s = water();
     let first = cell(s, 0, "encoder.0.ffn.w1.weight", &[2, 1]);
     let second = cell(s, 0, "output.weight", &[0, 0]);
-    let edits = [first, second].map(|cell| Edit {
-        cell,
-        value: f64::NAN,
-    });
+    let edits = [first, second].map(|cell| Edit { cell, value: f64::NAN });
     let trace = s.trace(0).expect("runs").what_if(&edits);
     let found = nan::first(&trace, Bad::Nan).expect("there is NaN");
     assert_eq!((found.producer, found.producers), (first, 2));
-    let inf = nan::first(
-        &edit(s.trace(0).expect("runs"), second, f64::INFINITY),
-        Bad::Inf,
-    );
+    let inf = nan::first(&edit(s.trace(0).expect("runs"), second, f64::INFINITY), Bad::Inf);
     assert_eq!(inf.expect("there is one").from, From::Parameter);
 }

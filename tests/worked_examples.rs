@@ -10,12 +10,7 @@ use tui_transformer::trace::{Bindings, run};
 
 macro_rules! example {
     ($name:literal) => {
-        serde_json::from_str::<Json>(include_str!(concat!(
-            "data/worked_examples/",
-            $name,
-            ".json"
-        )))
-        .expect("JSON")
+        serde_json::from_str::<Json>(include_str!(concat!("data/worked_examples/", $name, ".json"))).expect("JSON")
     };
 }
 
@@ -103,10 +98,7 @@ fn causal_multi_head() {
     let get = |s: &Session, path: &str, slice: &str| values(s, &format!("{SELF}.{path}"), slice);
     // (a) no weights at all: the identity, unscaled.
     let identity = serde_json::json!([[1, 0, 0], [0, 1, 0], [0, 0, 1]]);
-    let weights: String = ["q", "k", "v"]
-        .iter()
-        .map(|l| weight(l, "OutIn", &identity))
-        .collect();
+    let weights: String = ["q", "k", "v"].iter().map(|l| weight(l, "OutIn", &identity)).collect();
     let settings = "heads: 1, attention: (scale: None, out_projection: false)";
     let s = attention(x, settings, &weights);
     for path in ["scores", "weights", "context"] {
@@ -122,47 +114,22 @@ fn causal_multi_head() {
     let weights = three(&w["b_W (x@W)"], "InOut") + &weight("o", "OutIn", &zeros(3, 2));
     let s = attention(x, "heads: 1, d_k: 2", &weights);
     let b = &printed["b"];
-    near(
-        "query",
-        &get(&s, "q", "head=0,token=1"),
-        &b["query_2"],
-        tolerance,
-    );
+    near("query", &get(&s, "q", "head=0,token=1"), &b["query_2"], tolerance);
     let raw = get(&s, "scores_raw", "head=0,query=1");
     near("score", &raw[1..2], &b["score_22"], tolerance);
     near("scores", &raw, &b["scores_2"], tolerance);
     let weights = get(&s, "weights", "head=0,query=1");
     near("weights", &weights, &b["weights_2"], tolerance);
-    near(
-        "context",
-        &get(&s, "context", ""),
-        &b["all_context"],
-        tolerance,
-    );
+    near("context", &get(&s, "context", ""), &b["all_context"], tolerance);
     // (c) the same without and with a causal mask.
     let weights = three(&w["c_W (out,in)"], "OutIn") + &weight("o", "OutIn", &zeros(3, 2));
     let c = &printed["c"];
     let s = attention(x, "heads: 1, d_k: 2", &weights);
-    near(
-        "weights",
-        &get(&s, "weights", ""),
-        &c["weights_unmasked"],
-        tolerance,
-    );
+    near("weights", &get(&s, "weights", ""), &c["weights_unmasked"], tolerance);
     near("context", &get(&s, "context", ""), &c["context"], tolerance);
     let s = attention(x, "heads: 1, d_k: 2, attention: (causal: true)", &weights);
-    near(
-        "causal",
-        &get(&s, "weights", ""),
-        &c["causal_weights"],
-        tolerance,
-    );
-    for (i, row) in c["masked_scores_lower"]
-        .as_array()
-        .expect("rows")
-        .iter()
-        .enumerate()
-    {
+    near("causal", &get(&s, "weights", ""), &c["causal_weights"], tolerance);
+    for (i, row) in c["masked_scores_lower"].as_array().expect("rows").iter().enumerate() {
         let raw = get(&s, "scores_raw", &format!("head=0,query={i}"));
         near("lower", &raw[..=i], row, tolerance);
         let masked = get(&s, "masked_scores", &format!("head=0,query={i}"));
@@ -171,31 +138,18 @@ fn causal_multi_head() {
     // (d) one causal head, then two side by side.
     let heads = w["d_heads (out,in)"].as_array().expect("heads");
     let both = |name: &str| {
-        let all: Vec<&Json> = heads
-            .iter()
-            .flat_map(|h| h[name].as_array().expect("rows"))
-            .collect();
+        let all: Vec<&Json> = heads.iter().flat_map(|h| h[name].as_array().expect("rows")).collect();
         serde_json::json!(all)
     };
     let weights = three(&heads[0], "OutIn") + &weight("o", "OutIn", &zeros(3, 2));
     let s = attention(x, "heads: 1, d_k: 2, attention: (causal: true)", &weights);
-    near(
-        "single",
-        &get(&s, "concat", ""),
-        &printed["d_single_causal"],
-        tolerance,
-    );
+    near("single", &get(&s, "concat", ""), &printed["d_single_causal"], tolerance);
     let joined = serde_json::json!({
         "W_query": both("W_query"), "W_key": both("W_key"), "W_value": both("W_value"),
     });
     let weights = three(&joined, "OutIn") + &weight("o", "OutIn", &zeros(3, 4));
     let s = attention(x, "heads: 2, d_k: 2, attention: (causal: true)", &weights);
-    near(
-        "two heads",
-        &get(&s, "concat", ""),
-        &printed["d_two_heads"],
-        tolerance,
-    );
+    near("two heads", &get(&s, "concat", ""), &printed["d_two_heads"], tolerance);
     // (e) two heads of width 1 and an output projection of two rows; the stream's third column gets nothing.
     let e = &w["e (out,in)"];
     let mut rows = e["out_proj.weight"].as_array().expect("rows").clone();
@@ -236,16 +190,8 @@ fn layer_norm_biased_variance() {
     // The class: n, ε = 1e-5 inside the root.
     let s = normed(rows, "eps: 1e-5");
     let out = at(&s, "out");
-    near(
-        "LayerNorm",
-        &out,
-        &e["derived"]["LayerNorm_biased_eps1e-5"],
-        1e-12,
-    );
-    for (row, printed) in out
-        .chunks(6)
-        .zip(flat(&printed["biased_var_of_LayerNorm_output"]))
-    {
+    near("LayerNorm", &out, &e["derived"]["LayerNorm_biased_eps1e-5"], 1e-12);
+    for (row, printed) in out.chunks(6).zip(flat(&printed["biased_var_of_LayerNorm_output"])) {
         let mean = row.iter().sum::<f64>() / 6.0;
         let var = row.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 6.0;
         assert!((var - printed).abs() < 2e-4, "{var} for {printed}");
@@ -313,17 +259,11 @@ fn pre_ln_block_two_tokens() {
 fn post_ln_causal_block_exact() {
     let e = example!("post_ln_causal_block_exact");
     let identity = "OutIn([[1, 0], [0, 1]])";
-    let weights = [
-        "self_attn.q",
-        "self_attn.k",
-        "self_attn.v",
-        "ffn.w1",
-        "ffn.w2",
-    ]
-    .iter()
-    .map(|p| format!("\"decoder.0.{p}.weight\": {identity},"))
-    .collect::<Vec<_>>()
-    .concat();
+    let weights = ["self_attn.q", "self_attn.k", "self_attn.v", "ffn.w1", "ffn.w2"]
+        .iter()
+        .map(|p| format!("\"decoder.0.{p}.weight\": {identity},"))
+        .collect::<Vec<_>>()
+        .concat();
     let s = open(&format!(
         "(name: \"exact\", vocabulary: Words([\"a\", \"b\", \"c\"]),
           model: (d_model: 2, heads: 1, d_ff: 2, positions: Learned(max_len: 2), norm: (affine: false, eps: 0),
@@ -335,11 +275,7 @@ fn post_ln_causal_block_exact() {
     let (first, second) = (&e["expected"]["pos0"], &e["derived"]["pos1"]);
     let tolerance = 1e-12;
     let row = |path: &str, token: usize| {
-        let axis = if path.ends_with("weights") {
-            "query"
-        } else {
-            "token"
-        };
+        let axis = if path.ends_with("weights") { "query" } else { "token" };
         values(&s, path, &format!("{axis}={token}"))
     };
     for (path, name) in [
@@ -355,45 +291,15 @@ fn post_ln_causal_block_exact() {
         near(name, &row(path, 1), &second[name], tolerance);
     }
     near("x", &row("embed.target.out", 0), &first["x"], 0.0);
-    near(
-        "x",
-        &row("embed.target.out", 1),
-        &e["expected"]["pos1"]["x"],
-        0.0,
-    );
-    near(
-        "mean",
-        &row("decoder.0.norm2.mean", 0),
-        &first["ln2_mean"],
-        tolerance,
-    );
-    near(
-        "var",
-        &row("decoder.0.norm2.var", 0),
-        &first["ln2_var"],
-        tolerance,
-    );
+    near("x", &row("embed.target.out", 1), &e["expected"]["pos1"]["x"], 0.0);
+    near("mean", &row("decoder.0.norm2.mean", 0), &first["ln2_mean"], tolerance);
+    near("var", &row("decoder.0.norm2.var", 0), &first["ln2_var"], tolerance);
     let scores = values(&s, "decoder.0.self_attn.scores", "head=0,query=1");
-    near(
-        "scores",
-        &scores,
-        &e["expected"]["pos1"]["scores"],
-        tolerance,
-    );
+    near("scores", &scores, &e["expected"]["pos1"]["scores"], tolerance);
     let weights = row("decoder.0.self_attn.weights", 0);
     assert_eq!(weights, [1.0, 0.0]);
-    near(
-        "softmax",
-        &row("decoder.0.self_attn.weights", 1),
-        &second["softmax"],
-        tolerance,
-    );
-    assert_eq!(
-        values(&s, "output.argmax", "token=0"),
-        [0.0],
-        "{}",
-        first["argmax"]
-    );
+    near("softmax", &row("decoder.0.self_attn.weights", 1), &second["softmax"], tolerance);
+    assert_eq!(values(&s, "output.argmax", "token=0"), [0.0], "{}", first["argmax"]);
 }
 
 /// Given logits, in which no model has a part: the composites.
@@ -405,38 +311,22 @@ fn softmax_cross_entropy() {
         let rows = labels.len();
         let shape = Shape::named(&[(Axis::Batch, 1), (Axis::Token, rows), (Axis::Vocab, 3)]);
         let x = b.parameter("logits", shape).expect("a new name");
-        let probs =
-            composite::softmax(&mut b, "probs", x, Shift::WhenNeeded, false).expect("builds");
+        let probs = composite::softmax(&mut b, "probs", x, Shift::WhenNeeded, false).expect("builds");
         let loss = composite::cross_entropy(&mut b, "loss", x, probs, labels).expect("builds");
         tui_transformer::program::backward(&mut b, loss).expect("has gradients");
         let mut bindings: Bindings<f64> = Bindings::new();
-        bindings.insert(
-            "logits".into(),
-            Value::Float(Tensor::new(shape, flat(logits))),
-        );
+        bindings.insert("logits".into(), Value::Float(Tensor::new(shape, flat(logits))));
         run(&std::sync::Arc::new(b.finish()), &bindings).expect("runs")
     };
-    let at = |t: &tui_transformer::trace::Trace<f64>, path: &str| {
-        t.at(path).expect("recorded").float().data().to_vec()
-    };
+    let at = |t: &tui_transformer::trace::Trace<f64>, path: &str| t.at(path).expect("recorded").float().data().to_vec();
     let target = e["inputs"]["target"].as_i64().expect("an id");
     let t = check(&e["inputs"]["logits"], &[target]);
     near("exp", &at(&t, "exp"), &e["expected"]["exp"], 5e-3);
     near("probs", &at(&t, "probs"), &e["expected"]["probs"], 6e-4);
     near("probs", &at(&t, "probs"), &e["derived"]["probs"], 1e-12);
     near("loss", &at(&t, "loss.mean"), &e["expected"]["loss"], 5e-3);
-    near(
-        "loss",
-        &at(&t, "loss.mean"),
-        &e["expected"]["loss_8dp_in_other_authors_test"],
-        5e-9,
-    );
-    near(
-        "dlogits",
-        &at(&t, "grad.logits"),
-        &e["derived"]["dlogits"],
-        1e-12,
-    );
+    near("loss", &at(&t, "loss.mean"), &e["expected"]["loss_8dp_in_other_authors_test"], 5e-9);
+    near("dlogits", &at(&t, "grad.logits"), &e["derived"]["dlogits"], 1e-12);
     let two = &e["expected"]["batch2"];
     let labels: Vec<i64> = flat(&two["targets"]).iter().map(|&x| x as i64).collect();
     let t = check(&two["logits"], &labels);

@@ -30,16 +30,8 @@ pub enum Group {
 
 impl Group {
     /// All groups, in the order of help.
-    pub const ALL: [Group; 8] = [
-        Group::Walk,
-        Group::Move,
-        Group::Why,
-        Group::View,
-        Group::Find,
-        Group::Export,
-        Group::Debug,
-        Group::App,
-    ];
+    pub const ALL: [Group; 8] =
+        [Group::Walk, Group::Move, Group::Why, Group::View, Group::Find, Group::Export, Group::Debug, Group::App];
 
     /// Catalogue key of its title.
     pub fn key(self) -> &'static str {
@@ -284,9 +276,7 @@ impl Action {
     /// An unknown name (with the nearest known one), or an argument that does not fit.
     pub fn parse(line: &str) -> Result<Self, Msg> {
         let line = line.trim();
-        let (name, rest) = line
-            .split_once(char::is_whitespace)
-            .map_or((line, ""), |(n, r)| (n, r.trim()));
+        let (name, rest) = line.split_once(char::is_whitespace).map_or((line, ""), |(n, r)| (n, r.trim()));
         // `:23` is `:step 23`, as in vim; `:q` and other short forms are in ALIASES.
         if name.starts_with(|c: char| c.is_ascii_digit()) && rest.is_empty() {
             return StepTarget::parse(name).map(Action::Step);
@@ -294,9 +284,7 @@ impl Action {
         match spec(name) {
             Some(spec) => {
                 if rest.is_empty() && !spec.optional {
-                    return Err(Msg::new("tui.error.argument")
-                        .arg("name", spec.name)
-                        .arg("usage", spec.usage));
+                    return Err(Msg::new("tui.error.argument").arg("name", spec.name).arg("usage", spec.usage));
                 }
                 (spec.parse)(rest)
             }
@@ -310,31 +298,20 @@ impl Action {
     /// Never: every action has one.
     pub fn spec(&self) -> &'static Spec {
         let name = self.name();
-        SPECS
-            .iter()
-            .find(|s| s.name == name)
-            .expect("every action has a spec")
+        SPECS.iter().find(|s| s.name == name).expect("every action has a spec")
     }
 
     /// The command line that gives this action.
     pub fn line(&self) -> String {
         let argument = self.argument();
-        if argument.is_empty() {
-            self.name().to_owned()
-        } else {
-            format!("{} {argument}", self.name())
-        }
+        if argument.is_empty() { self.name().to_owned() } else { format!("{} {argument}", self.name()) }
     }
 
     /// One line on what it does.
     pub fn describe(&self, lang: Lang) -> String {
         let text = tr(lang, self.spec().key);
         let argument = self.argument();
-        if argument.is_empty() {
-            text.to_owned()
-        } else {
-            format!("{text}: {argument}")
-        }
+        if argument.is_empty() { text.to_owned() } else { format!("{text}: {argument}") }
     }
 }
 
@@ -419,16 +396,8 @@ mod tests {
         }
         assert_eq!(Action::parse("23").unwrap().line(), "step 23");
         assert_eq!(Action::parse(":x").unwrap_err().key, "tui.error.action");
-        assert!(
-            Action::parse("nxet")
-                .unwrap_err()
-                .to_string()
-                .contains("next")
-        );
+        assert!(Action::parse("nxet").unwrap_err().to_string().contains("next"));
         assert_eq!(Action::parse("step").unwrap_err().key, "tui.error.argument");
-        assert_eq!(
-            Action::parse("next 3").unwrap_err().key,
-            "tui.error.no_argument"
-        );
+        assert_eq!(Action::parse("next 3").unwrap_err().key, "tui.error.no_argument");
     }
 }

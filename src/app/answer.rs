@@ -22,12 +22,7 @@ pub struct Row {
 impl Row {
     /// A line that only informs.
     pub fn new(text: Msg) -> Self {
-        Self {
-            level: Level::Info,
-            text,
-            action: None,
-            delete: None,
-        }
+        Self { level: Level::Info, text, action: None, delete: None }
     }
 
     /// A line of words that are the same in every language: symbols, paths, figures.
@@ -44,19 +39,13 @@ impl Row {
     /// With what choosing it does.
     #[must_use]
     pub fn action(self, action: Action) -> Self {
-        Self {
-            action: Some(action),
-            ..self
-        }
+        Self { action: Some(action), ..self }
     }
 
     /// With what Delete does to it.
     #[must_use]
     pub fn delete(self, action: Action) -> Self {
-        Self {
-            delete: Some(action),
-            ..self
-        }
+        Self { delete: Some(action), ..self }
     }
 }
 
@@ -72,10 +61,7 @@ pub struct Answer {
 impl Answer {
     /// An answer without lines yet.
     pub fn new(title: Msg) -> Self {
-        Self {
-            title,
-            rows: Vec::new(),
-        }
+        Self { title, rows: Vec::new() }
     }
 
     /// With one more line.
@@ -91,10 +77,6 @@ impl Answer {
             action: row.action.clone(),
             delete: row.delete.clone(),
         };
-        Overlay::List {
-            title: self.title.clone(),
-            items: self.rows.iter().map(item).collect(),
-            selected: 0,
-        }
+        Overlay::List { title: self.title.clone(), items: self.rows.iter().map(item).collect(), selected: 0 }
     }
 }

@@ -54,10 +54,7 @@ impl Names for Debugger {
         let lower = prefix.to_lowercase();
         let mut out: Vec<String> = Vec::new();
         let mut add = |name: &str| {
-            if out.len() < limit
-                && name.to_lowercase().starts_with(&lower)
-                && !out.iter().any(|o| o == name)
-            {
+            if out.len() < limit && name.to_lowercase().starts_with(&lower) && !out.iter().any(|o| o == name) {
                 out.push(name.to_owned());
             }
         };
@@ -111,8 +108,7 @@ impl App {
     /// Does an action.
     pub fn act(&mut self, action: Action, effects: &mut Vec<Effect>) {
         // Esc ends what takes long before anything else.
-        if action == Action::Cancel && self.ui.overlays.is_empty() && self.debugger.stop_training()
-        {
+        if action == Action::Cancel && self.ui.overlays.is_empty() && self.debugger.stop_training() {
             return self.settle();
         }
         if action == Action::Interrupt {
@@ -137,9 +133,7 @@ impl App {
                     Ok(effect) => effects.push(effect),
                     Err(msg) => self.ui.say(Level::Error, msg),
                 },
-                rest => self
-                    .debugger
-                    .update(&rest, &mut self.ui, self.page, effects),
+                rest => self.debugger.update(&rest, &mut self.ui, self.page, effects),
             }
         }
         self.settle();
@@ -167,13 +161,8 @@ impl App {
     pub fn report(&mut self, report: Report) {
         match report {
             Report::Reference(found) => {
-                let Found {
-                    reference,
-                    run,
-                    options,
-                } = *found;
-                self.debugger
-                    .compare_with(reference, run, &options, &mut self.ui);
+                let Found { reference, run, options } = *found;
+                self.debugger.compare_with(reference, run, &options, &mut self.ui);
             }
             report => self.ui.report(report),
         }
@@ -210,16 +199,9 @@ impl App {
         let rounding = self.ui.settings.rounding.then_some(digits);
         self.debugger.round_to(rounding);
         self.debugger.lang = self.ui.settings.lang;
-        let label = self
-            .debugger
-            .step()
-            .map(crate::walkthrough::Step::label)
-            .unwrap_or_default();
+        let label = self.debugger.step().map(crate::walkthrough::Step::label).unwrap_or_default();
         self.ui.step_label.clone_from(&label);
-        self.ui.export_stem = format!(
-            "{}-{label}",
-            file_stem(&self.debugger.session.scenario.name)
-        );
+        self.ui.export_stem = format!("{}-{label}", file_stem(&self.debugger.session.scenario.name));
     }
 
     fn export(&mut self, args: &ExportArgs, effects: &mut Vec<Effect>) {
@@ -231,19 +213,10 @@ impl App {
 
     fn exported(&self, args: &ExportArgs) -> Result<Effect, Msg> {
         let d = &self.debugger;
-        let format = args
-            .format
-            .as_deref()
-            .map_or(Ok(Format::Text), Format::parse)?;
-        let label = d
-            .step()
-            .map(crate::walkthrough::Step::label)
-            .unwrap_or_default();
+        let format = args.format.as_deref().map_or(Ok(Format::Text), Format::parse)?;
+        let label = d.step().map(crate::walkthrough::Step::label).unwrap_or_default();
         let selection = Selection::parse(args.range.as_deref().unwrap_or(&label))?;
-        let path = args
-            .path
-            .clone()
-            .unwrap_or_else(|| format!("{}.{}", self.ui.export_stem, format.extension()));
+        let path = args.path.clone().unwrap_or_else(|| format!("{}.{}", self.ui.export_stem, format.extension()));
         let settings = &self.ui.settings;
         let options = Options {
             lang: settings.lang,
@@ -279,29 +252,13 @@ impl App {
         if !any {
             return Err(Msg::new("tui.said.no_step"));
         }
-        Ok(Effect::Write {
-            path: path.into(),
-            bytes: Arc::new(bytes),
-            overwrite: false,
-        })
+        Ok(Effect::Write { path: path.into(), bytes: Arc::new(bytes), overwrite: false })
     }
 }
 
 /// A scenario's name as part of a file's.
 pub(super) fn file_stem(name: &str) -> String {
-    let safe: String = name
-        .chars()
-        .map(|c| {
-            if c.is_alphanumeric() || c == '_' || c == '-' {
-                c
-            } else {
-                '_'
-            }
-        })
-        .collect();
-    if safe.is_empty() {
-        "scenario".to_owned()
-    } else {
-        safe
-    }
+    let safe: String =
+        name.chars().map(|c| if c.is_alphanumeric() || c == '_' || c == '-' { c } else { '_' }).collect();
+    if safe.is_empty() { "scenario".to_owned() } else { safe }
 }

@@ -24,9 +24,7 @@ pub trait Arg: Sized {
 }
 
 fn bad(text: &str, usage: &'static str) -> Msg {
-    Msg::new("tui.error.value")
-        .arg("value", text)
-        .arg("usage", usage)
+    Msg::new("tui.error.value").arg("value", text).arg("usage", usage)
 }
 
 /// Any text, up to the end of the line.
@@ -106,31 +104,18 @@ impl Arg for Place {
             return Err(bad(text, Self::USAGE));
         }
         let Some(tail) = tail else {
-            return Ok(Self {
-                name: name.to_owned(),
-                index: Vec::new(),
-            });
+            return Ok(Self { name: name.to_owned(), index: Vec::new() });
         };
         // `Q1[2][0]` and `Q1[2,0]` are the same cell.
-        let inner = tail
-            .strip_suffix(']')
-            .ok_or_else(|| bad(text, Self::USAGE))?
-            .replace("][", ",");
+        let inner = tail.strip_suffix(']').ok_or_else(|| bad(text, Self::USAGE))?.replace("][", ",");
         let index: Result<Vec<usize>, _> = inner.split(',').map(|i| i.trim().parse()).collect();
         match index {
-            Ok(index) => Ok(Self {
-                name: name.to_owned(),
-                index,
-            }),
+            Ok(index) => Ok(Self { name: name.to_owned(), index }),
             Err(_) => Err(bad(text, Self::USAGE)),
         }
     }
     fn print(&self) -> String {
-        let name = if self.name.contains('[') {
-            format!("\"{}\"", self.name)
-        } else {
-            self.name.clone()
-        };
+        let name = if self.name.contains('[') { format!("\"{}\"", self.name) } else { self.name.clone() };
         if self.index.is_empty() {
             return name;
         }
@@ -289,10 +274,7 @@ impl View {
 impl Arg for View {
     const USAGE: &'static str = "step | heads | layers | probs | costs | positions | token | log | compare | debug | stages | teacher | cache | side | training";
     fn parse(text: &str) -> Result<Self, Msg> {
-        Self::ALL
-            .into_iter()
-            .find(|v| v.name() == text)
-            .ok_or_else(|| bad(text, Self::USAGE))
+        Self::ALL.into_iter().find(|v| v.name() == text).ok_or_else(|| bad(text, Self::USAGE))
     }
     fn print(&self) -> String {
         self.name().to_owned()
@@ -384,9 +366,7 @@ pub enum Setting {
 }
 
 /// Names of the settings.
-pub const SETTINGS: [&str; 9] = [
-    "lang", "theme", "glyphs", "digits", "scale", "color", "mouse", "log", "rounding",
-];
+pub const SETTINGS: [&str; 9] = ["lang", "theme", "glyphs", "digits", "scale", "color", "mouse", "log", "rounding"];
 
 fn on_off(text: &str) -> Result<bool, Msg> {
     match text {
@@ -415,12 +395,10 @@ fn setting_name(name: &str) -> Result<&'static str, Msg> {
 }
 
 impl Arg for Setting {
-    const USAGE: &'static str =
-        "lang | theme | glyphs | digits | scale | color | mouse | log | rounding  [VALUE]";
+    const USAGE: &'static str = "lang | theme | glyphs | digits | scale | color | mouse | log | rounding  [VALUE]";
     fn parse(text: &str) -> Result<Self, Msg> {
-        let (name, value) = text
-            .split_once(|c: char| c.is_whitespace() || c == '=')
-            .map_or((text, ""), |(n, v)| (n, v.trim()));
+        let (name, value) =
+            text.split_once(|c: char| c.is_whitespace() || c == '=').map_or((text, ""), |(n, v)| (n, v.trim()));
         let name = setting_name(name)?;
         if value.is_empty() {
             return Ok(Self::Show(name));
@@ -480,15 +458,10 @@ mod tests {
         assert_eq!((p.name.as_str(), p.index.as_slice()), ("Q1", &[2, 0][..]));
         assert!(Place::parse("masked softmax").unwrap().index.is_empty());
         let p = Place::parse("\"∂L/∂score1\"[0,1]").unwrap();
-        assert_eq!(
-            (p.name.as_str(), p.index.as_slice()),
-            ("∂L/∂score1", &[0, 1][..])
-        );
+        assert_eq!((p.name.as_str(), p.index.as_slice()), ("∂L/∂score1", &[0, 1][..]));
         assert_eq!(Place::parse("\"Q1\"").unwrap().print(), "Q1");
         assert_eq!(Place::parse("\"a[b\"[1]").unwrap().print(), "\"a[b\"[1]");
-        for wrong in [
-            "", "[1]", "Q1[", "Q1[a]", "Q1[1,]", "Q1[-1]", "\"\"", "\"Q1\"x",
-        ] {
+        for wrong in ["", "[1]", "Q1[", "Q1[a]", "Q1[1,]", "Q1[-1]", "\"\"", "\"Q1\"x"] {
             assert!(Place::parse(wrong).is_err(), "{wrong}");
         }
     }
@@ -502,15 +475,9 @@ mod tests {
         assert_eq!(ExportArgs::parse("").unwrap(), ExportArgs::default());
         for wrong in ["pdf", "md 1 pdf"] {
             let error = ExportArgs::parse(wrong).unwrap_err().to_string();
-            assert!(
-                error.contains("unknown format pdf; there are text, md"),
-                "{error}"
-            );
+            assert!(error.contains("unknown format pdf; there are text, md"), "{error}");
         }
-        assert_eq!(
-            ExportArgs::parse("./pdf").unwrap().path.as_deref(),
-            Some("./pdf")
-        );
+        assert_eq!(ExportArgs::parse("./pdf").unwrap().path.as_deref(), Some("./pdf"));
     }
 
     #[test]

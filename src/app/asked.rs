@@ -4,9 +4,7 @@ use super::args::Arg;
 use crate::text::Msg;
 
 fn bad(text: &str, usage: &'static str) -> Msg {
-    Msg::new("tui.error.value")
-        .arg("value", text)
-        .arg("usage", usage)
+    Msg::new("tui.error.value").arg("value", text).arg("usage", usage)
 }
 
 fn count(text: &str) -> Option<u64> {
@@ -92,7 +90,8 @@ pub enum Sides {
 }
 
 impl Arg for Sides {
-    const USAGE: &'static str = "training inference | cached uncached | exact rounded [DIGITS] | head I head J | layer I layer J | RUN RUN";
+    const USAGE: &'static str =
+        "training inference | cached uncached | exact rounded [DIGITS] | head I head J | layer I layer J | RUN RUN";
     const OPTIONAL: bool = true;
     fn parse(text: &str) -> Result<Self, Msg> {
         let wrong = || bad(text, Self::USAGE);
@@ -107,12 +106,8 @@ impl Arg for Sides {
                 let digits = digits.parse().ok().filter(|d| *d <= 17);
                 Self::Rounded(Some(digits.ok_or_else(wrong)?))
             }
-            ["head", i, "head", j] | ["head" | "heads", i, j] => {
-                Self::Heads(number(i)?, number(j)?)
-            }
-            ["layer", i, "layer", j] | ["layer" | "layers", i, j] => {
-                Self::Layers(i.to_owned(), j.to_owned())
-            }
+            ["head", i, "head", j] | ["head" | "heads", i, j] => Self::Heads(number(i)?, number(j)?),
+            ["layer", i, "layer", j] | ["layer" | "layers", i, j] => Self::Layers(i.to_owned(), j.to_owned()),
             [left, right] => Self::Runs(left.to_owned(), right.to_owned()),
             _ => return Err(wrong()),
         })
@@ -130,15 +125,9 @@ impl Arg for Sides {
         }
     }
     fn words() -> Vec<String> {
-        [
-            "training inference",
-            "cached uncached",
-            "exact rounded",
-            "head 0 head 1",
-            "layer 0 layer 1",
-        ]
-        .map(str::to_owned)
-        .into()
+        ["training inference", "cached uncached", "exact rounded", "head 0 head 1", "layer 0 layer 1"]
+            .map(str::to_owned)
+            .into()
     }
 }
 

@@ -39,44 +39,28 @@ const EXPRESSIONS: [&str; 6] = ["break", "tbreak", "watch", "print", "why", "whe
 
 /// Words of breakpoints and conditions.
 const WORDS: [&str; 16] = [
-    "if", "not", "once", "count", "op:", "phase:", "run:", "any nan", "any inf", "changed",
-    "before", "it", "and", "or", "depth", "most",
+    "if", "not", "once", "count", "op:", "phase:", "run:", "any nan", "any inf", "changed", "before", "it", "and",
+    "or", "depth", "most",
 ];
 
 /// Ways to complete the last word of an expression.
 fn in_expression(spec: &action::Spec, argument: &str, names: &dyn Names) -> Vec<Completion> {
     let in_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | ':' | '\'' | '′' | '∂');
-    let start = argument
-        .char_indices()
-        .rev()
-        .take_while(|(_, c)| in_name(*c))
-        .last()
-        .map_or(argument.len(), |(i, _)| i);
+    let start =
+        argument.char_indices().rev().take_while(|(_, c)| in_name(*c)).last().map_or(argument.len(), |(i, _)| i);
     let (before, word) = argument.split_at(start);
-    let plain = |name: &String| {
-        name.chars().all(in_name) && !name.starts_with(|c: char| c.is_ascii_digit())
-    };
+    let plain = |name: &String| name.chars().all(in_name) && !name.starts_with(|c: char| c.is_ascii_digit());
     let quoted = |name: String| {
-        if plain(&name) {
-            name
-        } else {
-            format!("\"{name}\"")
-        }
+        if plain(&name) { name } else { format!("\"{name}\"") }
     };
     let functions = crate::debug::expr::FUNCTIONS.iter().map(|f| f.0);
-    let words = functions
-        .chain(WORDS)
-        .filter(|w| !word.is_empty() && w.starts_with(word));
+    let words = functions.chain(WORDS).filter(|w| !word.is_empty() && w.starts_with(word));
     let places = names.places(word, LIMIT).into_iter().map(quoted);
     places
         .chain(words.map(str::to_owned))
         .filter(|w| w != word)
         .take(LIMIT)
-        .map(|label| Completion {
-            line: format!("{} {before}{label}", spec.name),
-            label,
-            about: "",
-        })
+        .map(|label| Completion { line: format!("{} {before}{label}", spec.name), label, about: "" })
         .collect()
 }
 
@@ -89,17 +73,11 @@ pub fn complete(line: &str, names: &dyn Names) -> Vec<Completion> {
             .filter(|s| s.name.starts_with(line))
             .chain(
                 // Then those that hold the word elsewhere: `layer` finds `next-layer`.
-                SPECS
-                    .iter()
-                    .filter(|s| !s.name.starts_with(line) && s.name.contains(line)),
+                SPECS.iter().filter(|s| !s.name.starts_with(line) && s.name.contains(line)),
             )
             .take(LIMIT)
             .map(|s| Completion {
-                line: if s.usage.is_empty() {
-                    s.name.to_owned()
-                } else {
-                    format!("{} ", s.name)
-                },
+                line: if s.usage.is_empty() { s.name.to_owned() } else { format!("{} ", s.name) },
                 label: s.name.to_owned(),
                 about: s.key,
             })
@@ -124,21 +102,13 @@ pub fn complete(line: &str, names: &dyn Names) -> Vec<Completion> {
         words.extend(names.places(argument, LIMIT));
     }
     // `:set ` offers settings before values.
-    let stop = |w: &str| {
-        w.match_indices(' ')
-            .map(|(at, _)| at)
-            .find(|at| *at >= begun.len())
-            .map_or(w.len(), |at| at + 1)
-    };
+    let stop =
+        |w: &str| w.match_indices(' ').map(|(at, _)| at).find(|at| *at >= begun.len()).map_or(w.len(), |at| at + 1);
     let mut seen: Vec<Completion> = Vec::new();
     for word in &words {
         let word = &word[..stop(word)];
         if word != argument && seen.last().is_none_or(|c| c.label != word) {
-            seen.push(Completion {
-                line: format!("{} {word}", spec.name),
-                label: word.to_owned(),
-                about: "",
-            });
+            seen.push(Completion { line: format!("{} {word}", spec.name), label: word.to_owned(), about: "" });
         }
     }
     seen.truncate(LIMIT);
@@ -220,11 +190,7 @@ mod tests {
     struct Two;
     impl Names for Two {
         fn places(&self, prefix: &str, _: usize) -> Vec<String> {
-            ["Q1", "Q2", "K1"]
-                .iter()
-                .filter(|n| n.starts_with(prefix))
-                .map(|n| (*n).to_owned())
-                .collect()
+            ["Q1", "Q2", "K1"].iter().filter(|n| n.starts_with(prefix)).map(|n| (*n).to_owned()).collect()
         }
     }
 
@@ -243,9 +209,7 @@ mod tests {
         assert_eq!(labels("set lang z"), ["lang zh"]);
         assert_eq!(labels("set  lang  "), ["lang en", "lang zh"]);
         // Of an expression the last word.
-        let lines = |line: &str| -> Vec<String> {
-            complete(line, &Two).into_iter().map(|c| c.line).collect()
-        };
+        let lines = |line: &str| -> Vec<String> { complete(line, &Two).into_iter().map(|c| c.line).collect() };
         assert_eq!(lines("print max(abs(Q1 - K"), ["print max(abs(Q1 - K1"]);
         assert_eq!(labels("break Q1 if ze"), ["zeros"]);
         assert_eq!(lines("eval ent"), ["print entropy"]);

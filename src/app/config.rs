@@ -125,11 +125,7 @@ pub fn parse_lang(text: &str) -> Result<Lang, Msg> {
 /// # Errors
 /// There is none of that name.
 pub fn parse_theme(text: &str) -> Result<String, Msg> {
-    if THEMES.contains(&text) {
-        Ok(text.to_owned())
-    } else {
-        Err(not_one_of(text, &THEMES))
-    }
+    if THEMES.contains(&text) { Ok(text.to_owned()) } else { Err(not_one_of(text, &THEMES)) }
 }
 
 /// What a configuration file may say; absent entries keep their defaults.
@@ -153,9 +149,7 @@ pub struct Config {
     pub keys: BTreeMap<String, BTreeMap<String, String>>,
 }
 
-const FIELDS: [&str; 8] = [
-    "language", "theme", "glyphs", "digits", "scale", "color", "mouse", "keys",
-];
+const FIELDS: [&str; 8] = ["language", "theme", "glyphs", "digits", "scale", "color", "mouse", "keys"];
 
 /// The template's frame; descriptions come from the catalogue.
 const TEMPLATE: &str = include_str!("../../assets/config.template.ron");
@@ -171,10 +165,7 @@ pub struct Warning {
 
 impl Warning {
     fn of(entry: &'static str, why: Msg) -> Self {
-        Self {
-            entry: Some(entry),
-            why,
-        }
+        Self { entry: Some(entry), why }
     }
 
     /// The whole of it, for the reader of a file of this name.
@@ -209,10 +200,7 @@ impl Config {
                         warnings.push(Warning::of(field, why));
                     }
                 }
-                None => warnings.push(Warning {
-                    entry: None,
-                    why: unknown(&name),
-                }),
+                None => warnings.push(Warning { entry: None, why: unknown(&name) }),
             }
         }
         Ok((config, warnings))
@@ -337,23 +325,11 @@ mod tests {
         for (source, parts) in [
             (r#"{"digits": 40}"#, ["`digits`", "0 to 17"]),
             (r#"{"theme": "drak"}"#, ["`theme`", "did you mean `dark`?"]),
-            (
-                r#"{"glyphs": "asci"}"#,
-                ["`glyphs`", "did you mean `ascii`?"],
-            ),
+            (r#"{"glyphs": "asci"}"#, ["`glyphs`", "did you mean `ascii`?"]),
             (r#"{"mouse": 3}"#, ["`mouse`", "true | false"]),
-            (
-                r#"{"keys": {"global": {"entr": "next"}}}"#,
-                ["`keys`", "`enter`"],
-            ),
-            (
-                r#"{"keys": {"gobal": {"x": "next"}}}"#,
-                ["`keys`", "`global`"],
-            ),
-            (
-                r#"{"keys": {"global": {"x": "nxet"}}}"#,
-                ["`keys`", "`next`"],
-            ),
+            (r#"{"keys": {"global": {"entr": "next"}}}"#, ["`keys`", "`enter`"]),
+            (r#"{"keys": {"gobal": {"x": "next"}}}"#, ["`keys`", "`global`"]),
+            (r#"{"keys": {"global": {"x": "nxet"}}}"#, ["`keys`", "`next`"]),
         ] {
             let text = of(source);
             assert!(text.starts_with("config.ron: "), "{text}");

@@ -13,9 +13,7 @@ pub struct Editor {
 impl Editor {
     /// A line that holds `text`, with the cursor at its end.
     pub fn new(text: &str) -> Self {
-        Self {
-            line: Line::new(text.to_owned()),
-        }
+        Self { line: Line::new(text.to_owned()) }
     }
 
     /// The text.
@@ -26,10 +24,7 @@ impl Editor {
     /// The text before the cursor.
     pub fn before_cursor(&self) -> &str {
         let text = self.text();
-        let at = text
-            .char_indices()
-            .nth(self.line.cursor())
-            .map_or(text.len(), |(at, _)| at);
+        let at = text.char_indices().nth(self.line.cursor()).map_or(text.len(), |(at, _)| at);
         &text[..at]
     }
 

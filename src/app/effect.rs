@@ -68,11 +68,7 @@ impl Wanted {
             Ok(reference) => Report::Reference(Box::new(Found {
                 reference,
                 run: self.run,
-                options: Options {
-                    mode: self.mode,
-                    tolerance: self.tolerance,
-                    names,
-                },
+                options: Options { mode: self.mode, tolerance: self.tolerance, names },
             })),
             Err(Unopened::Said(msg)) => Report::Failed(msg),
             Err(Unopened::Wrong(all)) => Report::Failed(match all.into_iter().next() {

@@ -9,10 +9,7 @@ pub struct Jumps<T> {
 
 impl<T> Default for Jumps<T> {
     fn default() -> Self {
-        Self {
-            back: Vec::new(),
-            forward: Vec::new(),
-        }
+        Self { back: Vec::new(), forward: Vec::new() }
     }
 }
 
@@ -104,15 +101,9 @@ impl<T: Ord + Clone> Bookmarks<T> {
     /// The next (or previous) mark from `place`, around.
     pub fn next(&self, place: &T, forward: bool) -> Option<&T> {
         if forward {
-            self.marks
-                .iter()
-                .find(|m| *m > place)
-                .or(self.marks.first())
+            self.marks.iter().find(|m| *m > place).or(self.marks.first())
         } else {
-            self.marks
-                .iter()
-                .rfind(|m| *m < place)
-                .or(self.marks.last())
+            self.marks.iter().rfind(|m| *m < place).or(self.marks.last())
         }
     }
 

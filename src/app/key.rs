@@ -77,12 +77,7 @@ pub struct Key {
 impl Key {
     /// A key without modifiers.
     pub const fn new(code: KeyCode) -> Self {
-        Self {
-            code,
-            ctrl: false,
-            alt: false,
-            shift: false,
-        }
+        Self { code, ctrl: false, alt: false, shift: false }
     }
 
     /// A character key, full-width forms folded (an input method sends `？` where a person means `?`).
@@ -122,11 +117,7 @@ impl Key {
             }
         };
         let mut out = String::new();
-        for (on, prefix) in [
-            (self.ctrl, "Ctrl-"),
-            (self.alt, "Alt-"),
-            (self.shift, "Shift-"),
-        ] {
+        for (on, prefix) in [(self.ctrl, "Ctrl-"), (self.alt, "Alt-"), (self.shift, "Shift-")] {
             if on {
                 out.push_str(prefix);
             }
@@ -151,11 +142,7 @@ fn code_name(code: KeyCode) -> &'static str {
 
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (on, prefix) in [
-            (self.ctrl, "ctrl-"),
-            (self.alt, "alt-"),
-            (self.shift, "shift-"),
-        ] {
+        for (on, prefix) in [(self.ctrl, "ctrl-"), (self.alt, "alt-"), (self.shift, "shift-")] {
             if on {
                 f.write_str(prefix)?;
             }
@@ -232,11 +219,7 @@ impl KeySeq {
     /// How help shows it.
     pub fn label(&self, arrows: bool) -> String {
         let labels: Vec<_> = self.0.iter().map(|k| k.label(arrows)).collect();
-        if labels.iter().all(|l| l.chars().count() == 1) {
-            labels.concat()
-        } else {
-            labels.join(" ")
-        }
+        if labels.iter().all(|l| l.chars().count() == 1) { labels.concat() } else { labels.join(" ") }
     }
 
     /// Whether every key can be typed with an input method on.

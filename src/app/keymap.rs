@@ -28,14 +28,8 @@ pub enum Context {
 
 impl Context {
     /// All contexts, in the order of help.
-    pub const ALL: [Context; 6] = [
-        Context::Global,
-        Context::Steps,
-        Context::Stage,
-        Context::Text,
-        Context::Popup,
-        Context::Prompt,
-    ];
+    pub const ALL: [Context; 6] =
+        [Context::Global, Context::Steps, Context::Stage, Context::Text, Context::Popup, Context::Prompt];
 
     /// Its name in a keymap.
     pub fn name(self) -> &'static str {
@@ -152,9 +146,7 @@ impl Keymap {
                 warnings.push(warning);
                 continue;
             }
-            let bound = entries
-                .iter()
-                .map(|(keys, line)| map.bind(name, keys, line));
+            let bound = entries.iter().map(|(keys, line)| map.bind(name, keys, line));
             warnings.extend(bound.filter_map(Result::err));
         }
         warnings.extend(map.conflicts());
@@ -172,20 +164,13 @@ impl Keymap {
             "none" => None,
             _ => Some(Action::parse(line)?),
         };
-        let old = self
-            .bindings
-            .iter()
-            .position(|b| b.context == context && b.keys == keys);
+        let old = self.bindings.iter().position(|b| b.context == context && b.keys == keys);
         match (old, action) {
             (Some(at), Some(action)) => self.bindings[at].action = action,
             (Some(at), None) => {
                 self.bindings.remove(at);
             }
-            (None, Some(action)) => self.bindings.push(Binding {
-                context,
-                keys,
-                action,
-            }),
+            (None, Some(action)) => self.bindings.push(Binding { context, keys, action }),
             (None, None) => {}
         }
         Ok(())
@@ -214,40 +199,26 @@ impl Keymap {
     }
 
     /// The keys of an action where `context` is asked, nearest context first.
-    pub fn keys_for<'m>(
-        &'m self,
-        context: Context,
-        action: &'m Action,
-    ) -> impl Iterator<Item = &'m KeySeq> {
+    pub fn keys_for<'m>(&'m self, context: Context, action: &'m Action) -> impl Iterator<Item = &'m KeySeq> {
         context.chain().iter().flat_map(move |c| {
-            self.bindings
-                .iter()
-                .filter(move |b| b.context == *c && b.action == *action)
-                .map(|b| &b.keys)
+            self.bindings.iter().filter(move |b| b.context == *c && b.action == *action).map(|b| &b.keys)
         })
     }
 
     /// The label of the first key of an action, for footers; `None` where it has none.
     pub fn label(&self, context: Context, action: &Action, arrows: bool) -> Option<String> {
-        self.keys_for(context, action)
-            .next()
-            .map(|k| k.label(arrows))
+        self.keys_for(context, action).next().map(|k| k.label(arrows))
     }
 
     /// One line an action and context, in the order of actions.
     pub fn help(&self) -> Vec<HelpLine> {
         let mut lines: Vec<HelpLine> = Vec::new();
         for b in &self.bindings {
-            match lines
-                .iter_mut()
-                .find(|l| l.context == b.context && l.action == b.action)
-            {
+            match lines.iter_mut().find(|l| l.context == b.context && l.action == b.action) {
                 Some(line) => line.keys.push(b.keys.clone()),
-                None => lines.push(HelpLine {
-                    context: b.context,
-                    keys: vec![b.keys.clone()],
-                    action: b.action.clone(),
-                }),
+                None => {
+                    lines.push(HelpLine { context: b.context, keys: vec![b.keys.clone()], action: b.action.clone() })
+                }
             }
         }
         let rank = |a: &Action| super::action::SPECS.iter().position(|s| s.name == a.name());
@@ -271,18 +242,8 @@ impl Keymap {
                     tr(lang, "tui.help.does"),
                 );
             }
-            let keys: Vec<_> = line
-                .keys
-                .iter()
-                .map(|k| format!("`{}`", k.label(true).replace('|', "\\|")))
-                .collect();
-            let _ = writeln!(
-                out,
-                "| {} | `{}` | {} |",
-                keys.join(" "),
-                line.action.line(),
-                line.action.describe(lang)
-            );
+            let keys: Vec<_> = line.keys.iter().map(|k| format!("`{}`", k.label(true).replace('|', "\\|"))).collect();
+            let _ = writeln!(out, "| {} | `{}` | {} |", keys.join(" "), line.action.line(), line.action.describe(lang));
         }
         out
     }
@@ -293,9 +254,7 @@ impl Keymap {
         for (i, a) in self.bindings.iter().enumerate() {
             for b in &self.bindings[i + 1..] {
                 let (a_keys, b_keys) = (&a.keys.0, &b.keys.0);
-                if a.context == b.context
-                    && (a_keys.starts_with(b_keys) || b_keys.starts_with(a_keys))
-                {
+                if a.context == b.context && (a_keys.starts_with(b_keys) || b_keys.starts_with(a_keys)) {
                     found.push(
                         Msg::new("tui.keymap.conflict")
                             .arg("context", a.context)
@@ -343,19 +302,14 @@ mod tests {
         let map = Keymap::builtin();
         for b in map.bindings() {
             use super::super::action::Group;
-            if !matches!(
-                b.action.spec().group,
-                Group::Walk | Group::Move | Group::Why | Group::Find
-            ) && !matches!(
-                b.action.name(),
-                "view" | "export" | "help" | "quit" | "cancel" | "accept"
-            ) {
+            if !matches!(b.action.spec().group, Group::Walk | Group::Move | Group::Why | Group::Find)
+                && !matches!(b.action.name(), "view" | "export" | "help" | "quit" | "cancel" | "accept")
+            {
                 continue;
             }
-            let reachable = Context::ALL.into_iter().any(|c| {
-                c.chain().contains(&b.context)
-                    && map.keys_for(c, &b.action).any(KeySeq::has_no_letter)
-            });
+            let reachable = Context::ALL
+                .into_iter()
+                .any(|c| c.chain().contains(&b.context) && map.keys_for(c, &b.action).any(KeySeq::has_no_letter));
             assert!(reachable, "`{}` has letters only", b.action.line());
         }
     }
@@ -363,10 +317,7 @@ mod tests {
     #[test]
     fn sequences() {
         let map = Keymap::builtin();
-        assert_eq!(
-            map.lookup(Context::Stage, &seq("]d")),
-            Lookup::Action(Action::NextDiff)
-        );
+        assert_eq!(map.lookup(Context::Stage, &seq("]d")), Lookup::Action(Action::NextDiff));
         assert_eq!(map.lookup(Context::Stage, &seq("]")), Lookup::Prefix);
         assert_eq!(map.lookup(Context::Stage, &seq("]?")), Lookup::None);
         assert_eq!(map.lookup(Context::Popup, &seq("]d")), Lookup::None);
@@ -380,10 +331,7 @@ mod tests {
         )
         .unwrap();
         let (map, warnings) = Keymap::with_user(&table);
-        assert_eq!(
-            map.lookup(Context::Stage, &seq("ctrl-n")),
-            Lookup::Action(Action::Next)
-        );
+        assert_eq!(map.lookup(Context::Stage, &seq("ctrl-n")), Lookup::Action(Action::Next));
         assert_eq!(map.lookup(Context::Stage, &seq("q")), Lookup::None);
         let texts: Vec<_> = warnings.iter().map(ToString::to_string).collect();
         assert_eq!(texts.len(), 3, "{texts:?}");

@@ -54,11 +54,7 @@ impl Messages {
         if self.entries.len() == KEPT {
             self.entries.pop_front();
         }
-        self.entries.push_back(Message {
-            level,
-            text,
-            times: 1,
-        });
+        self.entries.push_back(Message { level, text, times: 1 });
     }
 
     /// The message to show in the footer, until the next key.

@@ -51,12 +51,7 @@ pub struct Prompt {
 impl Prompt {
     /// A prompt that holds `text`.
     pub fn new(kind: PromptKind, text: &str, names: &dyn Names) -> Self {
-        let mut prompt = Self {
-            kind,
-            editor: Editor::new(text),
-            completions: Vec::new(),
-            selected: None,
-        };
+        let mut prompt = Self { kind, editor: Editor::new(text), completions: Vec::new(), selected: None };
         prompt.refresh(names);
         prompt
     }
@@ -70,11 +65,7 @@ impl Prompt {
             PromptKind::Goto => names
                 .places(text, 32)
                 .into_iter()
-                .map(|p| Completion {
-                    line: p.clone(),
-                    label: p,
-                    about: "",
-                })
+                .map(|p| Completion { line: p.clone(), label: p, about: "" })
                 .collect(),
             PromptKind::Search | PromptKind::SearchBack => Vec::new(),
         };
@@ -121,20 +112,13 @@ pub struct Palette {
 impl Palette {
     /// The actions found, in the order of help.
     pub fn found(&self, lang: Lang) -> Vec<&'static Spec> {
-        let words: Vec<_> = self
-            .editor
-            .text()
-            .split_whitespace()
-            .map(str::to_lowercase)
-            .collect();
+        let words: Vec<_> = self.editor.text().split_whitespace().map(str::to_lowercase).collect();
         SPECS
             .iter()
             .filter(|s| !matches!(s.name, "accept" | "cancel" | "palette"))
             .filter(|s| {
                 let about = tr(lang, s.key).to_lowercase();
-                words
-                    .iter()
-                    .all(|w| s.name.contains(w.as_str()) || about.contains(w.as_str()))
+                words.iter().all(|w| s.name.contains(w.as_str()) || about.contains(w.as_str()))
             })
             .collect()
     }
@@ -169,11 +153,7 @@ pub fn extension(format: &str) -> &str {
 impl ExportForm {
     /// A form filled in with what is known.
     pub fn new(args: &ExportArgs, step: &str, stem: &str) -> Self {
-        let format = args
-            .format
-            .as_deref()
-            .and_then(|f| FORMATS.iter().position(|x| *x == f))
-            .unwrap_or(1);
+        let format = args.format.as_deref().and_then(|f| FORMATS.iter().position(|x| *x == f)).unwrap_or(1);
         let mut form = Self {
             format,
             range: Editor::new(args.range.as_deref().unwrap_or(step)),
@@ -307,10 +287,7 @@ pub struct Scrolling {
 
 impl Default for Scrolling {
     fn default() -> Self {
-        Self {
-            end: usize::MAX,
-            page: 10,
-        }
+        Self { end: usize::MAX, page: 10 }
     }
 }
 
@@ -403,17 +380,15 @@ impl Overlay {
     ) -> Taken {
         match action {
             Action::Cancel => return Taken::Close,
-            Action::Redraw
-            | Action::Suspend
-            | Action::Interrupt
-            | Action::Quit
-            | Action::QuitNow => return Taken::Pass,
+            Action::Redraw | Action::Suspend | Action::Interrupt | Action::Quit | Action::QuitNow => {
+                return Taken::Pass;
+            }
             _ => {}
         }
         match self {
-            Overlay::Help { scroll }
-            | Overlay::Messages { scroll }
-            | Overlay::Text { scroll, .. } => scrolled(scroll, action, seen),
+            Overlay::Help { scroll } | Overlay::Messages { scroll } | Overlay::Text { scroll, .. } => {
+                scrolled(scroll, action, seen)
+            }
             Overlay::Prompt(p) => match action {
                 Action::Up => {
                     p.page(true, history, names);
@@ -470,14 +445,9 @@ impl Overlay {
                 }
                 Taken::Stay
             }
-            Overlay::List {
-                items, selected, ..
-            } => match action {
+            Overlay::List { items, selected, .. } => match action {
                 Action::Accept => match items.get(*selected) {
-                    Some(Item {
-                        action: Some(action),
-                        ..
-                    }) => Taken::Run(action.clone()),
+                    Some(Item { action: Some(action), .. }) => Taken::Run(action.clone()),
                     _ => Taken::Close,
                 },
                 Action::Delete(_) => {

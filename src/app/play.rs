@@ -17,10 +17,7 @@ pub struct Play {
 
 impl Default for Play {
     fn default() -> Self {
-        Self {
-            on: false,
-            per_second: 2.0,
-        }
+        Self { on: false, per_second: 2.0 }
     }
 }
 
@@ -32,22 +29,15 @@ impl Play {
 
     /// Time from step to step while it runs.
     pub fn interval(&self) -> Option<Duration> {
-        self.on
-            .then(|| Duration::from_secs_f64(1.0 / self.per_second))
+        self.on.then(|| Duration::from_secs_f64(1.0 / self.per_second))
     }
 
     /// Changes the speed, within 0.25 and 60 steps a second.
     pub fn set(&mut self, speed: Speed) {
         let (slowest, fastest) = (SPEEDS[0], SPEEDS[SPEEDS.len() - 1]);
         self.per_second = match speed {
-            Speed::Up => SPEEDS
-                .into_iter()
-                .find(|s| *s > self.per_second)
-                .unwrap_or(fastest),
-            Speed::Down => SPEEDS
-                .into_iter()
-                .rfind(|s| *s < self.per_second)
-                .unwrap_or(slowest),
+            Speed::Up => SPEEDS.into_iter().find(|s| *s > self.per_second).unwrap_or(fastest),
+            Speed::Down => SPEEDS.into_iter().rfind(|s| *s < self.per_second).unwrap_or(slowest),
             Speed::PerSecond(s) => s.clamp(slowest, fastest),
         };
     }

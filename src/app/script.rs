@@ -45,10 +45,7 @@ fn place(d: &Debugger) -> Vec<String> {
     };
     let mut lines = Vec::new();
     if d.is_aside() {
-        let path = step
-            .views
-            .first()
-            .map(|v| &d.session.runs[v.run].program.node(v.node).path);
+        let path = step.views.first().map(|v| &d.session.runs[v.run].program.node(v.node).path);
         lines.extend(path.map(|path| format!("go {path}")));
     } else {
         lines.push(format!("step {}", step.label()));
@@ -64,11 +61,7 @@ fn cursor(d: &Debugger) -> Option<String> {
     }
     let index: Vec<String> = d.index().iter().map(ToString::to_string).collect();
     let name = if d.is_aside() {
-        d.session.runs[view.run]
-            .program
-            .node(view.node)
-            .path
-            .to_string()
+        d.session.runs[view.run].program.node(view.node).path.to_string()
     } else {
         view.symbol.clone()
     };
@@ -111,11 +104,7 @@ impl App {
 
     /// The record as a file of commands that ends where one is.
     pub(super) fn session_script(&self, name: &str) -> Result<Effect, Msg> {
-        let file = if name.is_empty() {
-            format!("{}.commands", self.ui.export_stem)
-        } else {
-            name.to_owned()
-        };
+        let file = if name.is_empty() { format!("{}.commands", self.ui.export_stem) } else { name.to_owned() };
         let scenario = &self.debugger.session.scenario.name;
         let scenario = scenario.replace(['\n', '\r'], " ");
         let mut text = format!("# {scenario}\n");
@@ -130,10 +119,6 @@ impl App {
             text.push_str(line);
             text.push('\n');
         }
-        Ok(Effect::Write {
-            path: file.into(),
-            bytes: Arc::new(text.into_bytes()),
-            overwrite: false,
-        })
+        Ok(Effect::Write { path: file.into(), bytes: Arc::new(text.into_bytes()), overwrite: false })
     }
 }

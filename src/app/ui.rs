@@ -137,10 +137,7 @@ fn choices(name: &str) -> String {
     let words = Setting::words();
     let values = words.iter().filter_map(|w| w.split_once(' '));
     let values = values.filter(|(setting, _)| *setting == name);
-    values
-        .map(|(_, value)| value)
-        .collect::<Vec<_>>()
-        .join(" | ")
+    values.map(|(_, value)| value).collect::<Vec<_>>().join(" | ")
 }
 
 /// State that knows nothing of traces.
@@ -185,26 +182,16 @@ pub struct Ui {
 impl Ui {
     /// State with the built-in keymap.
     pub fn new(settings: Settings) -> Self {
-        Self {
-            settings,
-            keymap: Keymap::builtin(),
-            ..Self::default()
-        }
+        Self { settings, keymap: Keymap::builtin(), ..Self::default() }
     }
 
     /// Where keys are looked up now.
     pub fn context(&self) -> Context {
-        self.overlays
-            .last()
-            .map_or_else(|| self.base_context(), Overlay::context)
+        self.overlays.last().map_or_else(|| self.base_context(), Overlay::context)
     }
 
     fn base_context(&self) -> Context {
-        if self.view.takes_keys() {
-            Context::Stage
-        } else {
-            self.focus.context()
-        }
+        if self.view.takes_keys() { Context::Stage } else { self.focus.context() }
     }
 
     /// Shows what a command found; none found is a message.
@@ -300,12 +287,7 @@ impl Ui {
     }
 
     /// Does what concerns the interface and returns what does not (for the session).
-    pub fn update(
-        &mut self,
-        action: Action,
-        names: &dyn Names,
-        effects: &mut Vec<Effect>,
-    ) -> Option<Action> {
+    pub fn update(&mut self, action: Action, names: &dyn Names, effects: &mut Vec<Effect>) -> Option<Action> {
         if let Some(top) = self.overlays.last_mut() {
             let history = match top {
                 Overlay::Prompt(p) if p.kind != PromptKind::Command => &mut self.searches,
@@ -352,18 +334,10 @@ impl Ui {
     }
 
     /// An action that no overlay took.
-    fn base(
-        &mut self,
-        action: Action,
-        names: &dyn Names,
-        effects: &mut Vec<Effect>,
-    ) -> Option<Action> {
+    fn base(&mut self, action: Action, names: &dyn Names, effects: &mut Vec<Effect>) -> Option<Action> {
         self.answers.clear();
         let interrupted = std::mem::take(&mut self.interrupted);
-        if !matches!(
-            action,
-            Action::Command | Action::Palette | Action::Help | Action::Cancel | Action::Accept
-        ) {
+        if !matches!(action, Action::Command | Action::Palette | Action::Help | Action::Cancel | Action::Accept) {
             self.record.push(action.line());
         }
         match action {
@@ -512,11 +486,7 @@ impl Ui {
 
 fn digits(format: NumberFormat, more: bool) -> NumberFormat {
     let step = |n: u8| {
-        if more {
-            (n + 1).min(crate::text::number::MAX_DIGITS)
-        } else {
-            n.saturating_sub(1)
-        }
+        if more { (n + 1).min(crate::text::number::MAX_DIGITS) } else { n.saturating_sub(1) }
     };
     match format {
         NumberFormat::Decimals(n) => NumberFormat::Decimals(step(n)),

@@ -21,11 +21,7 @@ fn new() -> Run {
     let mut ui = Ui::new(Settings::default());
     ui.step_label = "23".to_owned();
     ui.export_stem = "water_class-step23".to_owned();
-    Run {
-        ui,
-        effects: Vec::new(),
-        rest: Vec::new(),
-    }
+    Run { ui, effects: Vec::new(), rest: Vec::new() }
 }
 
 impl Run {
@@ -57,10 +53,7 @@ impl Run {
 #[test]
 fn keys_reach_the_session() {
     let run = new().press("right . , > < enter backspace");
-    assert_eq!(
-        run.rest,
-        ["next", "next", "prev", "in", "out", "follow", "back"]
-    );
+    assert_eq!(run.rest, ["next", "next", "prev", "in", "out", "follow", "back"]);
     let run = new().press("tab right ]d ] right");
     assert_eq!(run.ui.focus, Focus::Stage);
     assert_eq!(run.rest, ["right", "next-diff", "right"]);
@@ -121,13 +114,7 @@ fn an_interruption_stops_and_a_second_one_in_a_row_leaves() {
     let run = new().press("f5 ctrl-c");
     assert!(!run.ui.play.on);
     assert_eq!(run.effects, []);
-    let said = run
-        .ui
-        .messages
-        .current()
-        .expect("a message")
-        .text
-        .to_string();
+    let said = run.ui.messages.current().expect("a message").text.to_string();
     assert!(said.starts_with("F10 / q quits"), "{said}");
     assert_eq!(new().press("ctrl-c i ctrl-c").effects, []);
     assert_eq!(new().press("? ctrl-c ctrl-c").effects, []);
@@ -223,15 +210,7 @@ fn digits_theme_language_and_mouse_change_while_running() {
     assert_eq!(run.effects, [Effect::Mouse(true)]);
     let run = new().press(":").type_in("set theme lihgt").press("enter");
     assert_eq!(run.ui.settings.theme, "dark");
-    assert!(
-        run.ui
-            .messages
-            .current()
-            .unwrap()
-            .text
-            .to_string()
-            .contains("light")
-    );
+    assert!(run.ui.messages.current().unwrap().text.to_string().contains("light"));
 }
 
 #[test]

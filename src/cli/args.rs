@@ -5,9 +5,7 @@ use std::ffi::OsStr;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use super::global::Global;
-use super::{
-    check, compare, completions, export, generate, help, localise, man, open, play, steps, train,
-};
+use super::{check, compare, completions, export, generate, help, localise, man, open, play, steps, train};
 use crate::text::{Lang, Msg, escape};
 
 /// Name of the program.
@@ -85,9 +83,8 @@ pub(super) fn find(name: Option<&str>, lang: Lang) -> Result<clap::Command, Msg>
     let root = command(lang);
     match name {
         None => Ok(root),
-        Some(name) => root
-            .find_subcommand(name)
-            .cloned()
-            .ok_or_else(|| Msg::new("cli.unknown_command").arg("text", escape(name))),
+        Some(name) => {
+            root.find_subcommand(name).cloned().ok_or_else(|| Msg::new("cli.unknown_command").arg("text", escape(name)))
+        }
     }
 }

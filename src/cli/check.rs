@@ -62,11 +62,7 @@ struct ExpectedReport {
 /// [`Failure::Check`] where something does not hold.
 pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     let session = common::open(&args.scenario, global, None, lang)?;
-    let only = args
-        .run
-        .as_deref()
-        .map(|name| common::run(&session, name))
-        .transpose()?;
+    let only = args.run.as_deref().map(|name| common::run(&session, name)).transpose()?;
     let wanted = |run: usize| only.is_none_or(|o| o == run);
     let mut runs = Vec::new();
     for i in (0..session.runs.len()).filter(|i| wanted(*i)) {
@@ -78,10 +74,7 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     let lints = lints::check_with(&session, wanted, &decoding);
     let lints = lints.map_err(|e| common::cannot_run(&e))?;
     let decoding = check_decoding::Report::of(&session, decoding, wanted);
-    let gradients = args
-        .gradients
-        .then(|| check_gradients::compare(&session, only, args.tolerance))
-        .transpose()?;
+    let gradients = args.gradients.then(|| check_gradients::compare(&session, only, args.tolerance)).transpose()?;
     let good = runs.iter().all(|r| r.different == 0)
         && expected.iter().all(|e| e.wrong == 0)
         && check_lints::good(&lints, args.strict)
@@ -100,12 +93,7 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
         if let Some(g) = &gradients {
             g.text(&mut out, lang)?;
         }
-        let found = Found {
-            runs: &runs,
-            expected: &expected,
-            decoding: &decoding,
-            lints: &lints,
-        };
+        let found = Found { runs: &runs, expected: &expected, decoding: &decoding, lints: &lints };
         found.write_text(&mut out, &session, good, lang)?;
     }
     out.flush()?;
@@ -114,20 +102,13 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
 
 fn replay(name: &str, trace: &AnyTrace) -> RunReport {
     let program = trace.program();
-    let mut report = RunReport {
-        name: name.to_owned(),
-        nodes: program.len(),
-        ..RunReport::default()
-    };
+    let mut report = RunReport { name: name.to_owned(), nodes: program.len(), ..RunReport::default() };
     for (id, node) in program.nodes().filter(|(id, _)| trace.reached(*id)) {
         let found = with_any!(AnyTrace, trace, t => replay_node(t, id));
         report.cells += found.cells;
         report.different += found.different;
         if let (None, Some(flat)) = (&report.first, found.first) {
-            report.first = Some((
-                node.path.to_string(),
-                node.shape.unflat(flat)[..node.shape.rank()].to_vec(),
-            ));
+            report.first = Some((node.path.to_string(), node.shape.unflat(flat)[..node.shape.rank()].to_vec()));
         }
     }
     report
@@ -136,22 +117,11 @@ fn replay(name: &str, trace: &AnyTrace) -> RunReport {
 fn expected(session: &Session) -> Result<Vec<ExpectedReport>, Failure> {
     let mut out = Vec::new();
     for e in &session.scenario.expected {
-        let run = e
-            .run
-            .as_deref()
-            .map_or(Ok(0), |name| common::run(session, name))?;
+        let run = e.run.as_deref().map_or(Ok(0), |name| common::run(session, name))?;
         let view = view(session, run, "", &e.path, &e.slice).map_err(|p| Failure::User(p.msg))?;
-        let value = session
-            .trace(run)
-            .map_err(common::cannot_run)?
-            .value(view.node);
+        let value = session.trace(run).map_err(common::cannot_run)?.value(view.node);
         let allowed = e.allowed(session.scenario.precision, session.precision);
-        let far: Vec<f64> = view
-            .cells
-            .flats()
-            .zip(&e.values)
-            .map(|(i, want)| (value.get(i) - want).abs())
-            .collect();
+        let far: Vec<f64> = view.cells.flats().zip(&e.values).map(|(i, want)| (value.get(i) - want).abs()).collect();
         out.push(ExpectedReport {
             run,
             path: e.path.clone(),
@@ -172,20 +142,11 @@ struct Found<'a> {
 }
 
 impl Found<'_> {
-    fn write_text(
-        &self,
-        out: &mut impl Write,
-        session: &Session,
-        good: bool,
-        lang: Lang,
-    ) -> io::Result<()> {
+    fn write_text(&self, out: &mut impl Write, session: &Session, good: bool, lang: Lang) -> io::Result<()> {
         let say = |msg: Msg| msg.render(lang);
         let model = Msg::new("check.scenario")
             .arg("name", escape(&session.scenario.name))
-            .arg(
-                "precision",
-                format!("{:?}", session.precision).to_lowercase(),
-            )
+            .arg("precision", format!("{:?}", session.precision).to_lowercase())
             .arg("steps", session.steps.list().len())
             .arg("parameters", session.specs.len())
             .arg("inline", session.coverage.inline)
@@ -201,9 +162,7 @@ impl Found<'_> {
                 .arg("percent", percent(r.cells - r.different, r.cells));
             writeln!(out, "{}", say(msg))?;
             if let Some((path, index)) = &r.first {
-                let msg = Msg::new("check.first")
-                    .arg("path", escape(path))
-                    .arg("index", format!("{index:?}"));
+                let msg = Msg::new("check.first").arg("path", escape(path)).arg("index", format!("{index:?}"));
                 writeln!(out, "{}", say(msg))?;
             }
         }
@@ -217,9 +176,7 @@ impl Found<'_> {
         }
         let count = |of: fn(&ExpectedReport) -> usize| self.expected.iter().map(of).sum::<usize>();
         let (all, wrong) = (count(|e| e.values), count(|e| e.wrong));
-        let msg = Msg::new("check.expected")
-            .arg("right", all - wrong)
-            .arg("all", all);
+        let msg = Msg::new("check.expected").arg("right", all - wrong).arg("all", all);
         writeln!(out, "{}", say(msg))?;
         self.decoding.write_text(out, lang)?;
         check_lints::write_text(out, session, self.lints, lang)?;
@@ -236,12 +193,7 @@ fn percent(part: u64, of: u64) -> String {
     format!("{:.4}", (part as f64 / of as f64 * 100.0).min(99.9999))
 }
 
-fn to_json(
-    session: &Session,
-    runs: &[RunReport],
-    expected: &[ExpectedReport],
-    good: bool,
-) -> serde_json::Value {
+fn to_json(session: &Session, runs: &[RunReport], expected: &[ExpectedReport], good: bool) -> serde_json::Value {
     serde_json::json!({
         "scenario": session.scenario.name,
         "precision": format!("{:?}", session.precision).to_lowercase(),

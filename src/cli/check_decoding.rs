@@ -20,11 +20,7 @@ pub(super) struct Report {
 
 impl Report {
     /// With how the labels of the runs for which `wanted` holds are shifted.
-    pub(super) fn of(
-        session: &Session,
-        decoding: Decoding,
-        wanted: impl Fn(usize) -> bool,
-    ) -> Self {
+    pub(super) fn of(session: &Session, decoding: Decoding, wanted: impl Fn(usize) -> bool) -> Self {
         let runs = session.runs.iter().enumerate();
         let trains = runs.filter(|(i, r)| wanted(*i) && r.kind == RunKind::Training);
         let shift = |(i, run): (usize, &crate::session::Run)| {
@@ -42,10 +38,7 @@ impl Report {
         let mut say = |msg: Msg| writeln!(out, "{}", msg.render(lang));
         for (run, c) in &self.decoding.caches {
             let run = &self.names[*run];
-            let (with, without) = (
-                c.flops_cached.iter().sum::<u64>(),
-                c.flops_uncached.iter().sum::<u64>(),
-            );
+            let (with, without) = (c.flops_cached.iter().sum::<u64>(), c.flops_uncached.iter().sum::<u64>());
             say(Msg::new("check.cache")
                 .arg("run", escape(run))
                 .arg("same", c.frames - c.different.len())
@@ -66,9 +59,7 @@ impl Report {
             let run = &self.names[*run];
             // A leak is told by the lints.
             if c.leak.is_none() {
-                say(Msg::new("check.causal")
-                    .arg("run", escape(run))
-                    .arg("positions", c.positions))?;
+                say(Msg::new("check.causal").arg("run", escape(run)).arg("positions", c.positions))?;
             }
         }
         Ok(())

@@ -45,11 +45,7 @@ pub(super) struct Report {
 ///
 /// # Errors
 /// Where a run cannot run.
-pub(super) fn compare(
-    session: &Session,
-    only: Option<usize>,
-    tolerance: Option<f64>,
-) -> Result<Report, Failure> {
+pub(super) fn compare(session: &Session, only: Option<usize>, tolerance: Option<f64>) -> Result<Report, Failure> {
     let usual = match session.precision {
         Precision::F64 => 1e-5,
         Precision::F32 => 1e-3,
@@ -60,9 +56,7 @@ pub(super) fn compare(
             continue;
         }
         if !session.held(i).is_empty() {
-            return Err(Msg::new("edit.in_gradients")
-                .arg("run", escape(&run.name))
-                .into());
+            return Err(Msg::new("edit.in_gradients").arg("run", escape(&run.name)).into());
         }
         let trace: &AnyTrace = session.trace(i).map_err(common::cannot_run)?;
         let exact = session.in_f64(i).map_err(|e| common::cannot_run(&e))?;
@@ -95,10 +89,7 @@ pub(super) fn compare(
             });
         }
     }
-    Ok(Report {
-        tolerance: tolerance.unwrap_or(usual),
-        parameters,
-    })
+    Ok(Report { tolerance: tolerance.unwrap_or(usual), parameters })
 }
 
 impl Report {
@@ -112,11 +103,7 @@ impl Report {
         let head = Msg::new("train.check.head").arg("tolerance", format!("{:e}", self.tolerance));
         writeln!(out, "{}", head.render(lang))?;
         for p in &self.parameters {
-            let key = if p.worst <= self.tolerance {
-                "train.check.good"
-            } else {
-                "train.check.bad"
-            };
+            let key = if p.worst <= self.tolerance { "train.check.good" } else { "train.check.bad" };
             let line = Msg::new(key)
                 .arg("path", escape(&p.path))
                 .arg("worst", format!("{:.1e}", p.worst))

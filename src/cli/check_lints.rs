@@ -14,21 +14,12 @@ const MOST_ALIKE: usize = 5;
 
 /// Whether none of `found` is an error, nor, where `strict`, a warning.
 pub(super) fn good(found: &[Finding], strict: bool) -> bool {
-    let fails = if strict {
-        Severity::Warning
-    } else {
-        Severity::Error
-    };
+    let fails = if strict { Severity::Warning } else { Severity::Error };
     found.iter().all(|f| f.severity < fails)
 }
 
 /// Writes findings, the gravest first. Only the first of a kind is explained.
-pub(super) fn write_text(
-    out: &mut impl Write,
-    session: &Session,
-    found: &[Finding],
-    lang: Lang,
-) -> io::Result<()> {
+pub(super) fn write_text(out: &mut impl Write, session: &Session, found: &[Finding], lang: Lang) -> io::Result<()> {
     let of = |s: Severity| found.iter().filter(|f| f.severity == s).count();
     let mut said: HashMap<(Lint, Severity), usize> = HashMap::new();
     let mut sorted: Vec<&Finding> = found.iter().collect();
@@ -38,20 +29,14 @@ pub(super) fn write_text(
         let before = *said.entry(kind).and_modify(|n| *n += 1).or_insert(1) - 1;
         if before == MOST_ALIKE {
             let left = sorted.iter().filter(|o| (o.lint, o.severity) == kind);
-            let msg = Msg::new("check.lint.more")
-                .arg("severity", severity(f.severity, lang))
-                .arg("lint", f.lint.id());
+            let msg = Msg::new("check.lint.more").arg("severity", severity(f.severity, lang)).arg("lint", f.lint.id());
             let msg = msg.arg("count", left.count() - MOST_ALIKE);
             writeln!(out, "{}", msg.render(lang))?;
         }
         if before >= MOST_ALIKE {
             continue;
         }
-        let key = if f.allowed {
-            "check.lint.allowed"
-        } else {
-            "check.lint"
-        };
+        let key = if f.allowed { "check.lint.allowed" } else { "check.lint" };
         let msg = Msg::new(key)
             .arg("severity", severity(f.severity, lang))
             .arg("lint", f.lint.id())
@@ -89,13 +74,7 @@ fn severity(s: Severity, lang: Lang) -> &'static str {
 
 fn step(session: &Session, f: &Finding) -> Option<String> {
     let number = f.step(session)?;
-    Some(
-        number
-            .iter()
-            .map(u32::to_string)
-            .collect::<Vec<_>>()
-            .join("."),
-    )
+    Some(number.iter().map(u32::to_string).collect::<Vec<_>>().join("."))
 }
 
 fn place(session: &Session, f: &Finding, lang: Lang) -> String {
@@ -119,11 +98,7 @@ fn place(session: &Session, f: &Finding, lang: Lang) -> String {
 
 /// A number; `nan`, `inf` and `-inf` are these strings.
 fn number(x: f64) -> serde_json::Value {
-    if x.is_finite() {
-        serde_json::json!(x)
-    } else {
-        serde_json::json!(exact(x))
-    }
+    if x.is_finite() { serde_json::json!(x) } else { serde_json::json!(exact(x)) }
 }
 
 /// The findings as they stand in `check --json`.

@@ -19,12 +19,7 @@ pub(super) const MOST_PROBLEMS: usize = 20;
 ///
 /// # Errors
 /// Diagnostics of all that is wrong with it.
-pub fn open(
-    arg: &Path,
-    global: &Global,
-    detail: Option<value::DetailName>,
-    lang: Lang,
-) -> Result<Session, Failure> {
+pub fn open(arg: &Path, global: &Global, detail: Option<value::DetailName>, lang: Lang) -> Result<Session, Failure> {
     open_at(arg, global, detail, None, lang)
 }
 
@@ -46,11 +41,7 @@ pub fn open_at(
     };
     open_loaded(
         loaded,
-        session::Options {
-            precision: global.precision(),
-            detail,
-            update: update.unwrap_or(1) as u64,
-        },
+        session::Options { precision: global.precision(), detail, update: update.unwrap_or(1) as u64 },
         lang,
     )
 }
@@ -59,17 +50,8 @@ pub fn open_at(
 ///
 /// # Errors
 /// Diagnostics of all that is wrong with it.
-pub fn open_loaded(
-    loaded: Loaded,
-    options: session::Options,
-    lang: Lang,
-) -> Result<Session, Failure> {
-    let Loaded {
-        scenario,
-        text,
-        file,
-        origin,
-    } = loaded;
+pub fn open_loaded(loaded: Loaded, options: session::Options, lang: Lang) -> Result<Session, Failure> {
+    let Loaded { scenario, text, file, origin } = loaded;
     session::open(scenario, origin.as_deref(), options).map_err(|problems| {
         let left = problems.len().saturating_sub(MOST_PROBLEMS);
         let mut parts: Vec<String> = problems
@@ -78,11 +60,7 @@ pub fn open_loaded(
             .map(|p| Diagnostic::located(&file, &text, p).render(lang))
             .collect();
         if left > 0 {
-            parts.push(
-                Msg::new("cli.more_problems")
-                    .arg("count", left)
-                    .render(lang),
-            );
+            parts.push(Msg::new("cli.more_problems").arg("count", left).render(lang));
         }
         Failure::Diagnostic(parts.join("\n"))
     })
@@ -106,10 +84,7 @@ pub fn steps(session: &Session, name: Option<&str>) -> Result<Arc<Steps>, Failur
 pub fn run(session: &Session, name: &str) -> Result<usize, Failure> {
     session.run_named(name).ok_or_else(|| {
         let names: Vec<&str> = session.runs.iter().map(|r| r.name.as_str()).collect();
-        Msg::new("cli.no_run")
-            .arg("name", escape(name))
-            .arg("names", escape(&names.join(", ")))
-            .into()
+        Msg::new("cli.no_run").arg("name", escape(name)).arg("names", escape(&names.join(", "))).into()
     })
 }
 

@@ -9,9 +9,7 @@ use super::compare_report::{self, Head};
 use super::global::Global;
 use super::{Failure, common, value};
 use crate::debug::compare::alias::Table;
-use crate::debug::compare::{
-    Failed, Mode, Options, Policy, Reference, Tolerance, Unopened, compare,
-};
+use crate::debug::compare::{Failed, Mode, Options, Policy, Reference, Tolerance, Unopened, compare};
 use crate::text::{Lang, Msg};
 
 /// What a step is computed from.
@@ -103,11 +101,8 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
         Err(Failed::Nothing(msg)) => return Err(msg.into()),
         Err(Failed::Run(e)) => return Err(common::cannot_run(&e)),
     };
-    let head = Head {
-        scenario: &session.scenario.name,
-        run: &session.runs[run].name,
-        policy: options.tolerance.policy,
-    };
+    let head =
+        Head { scenario: &session.scenario.name, run: &session.runs[run].name, policy: options.tolerance.policy };
     let mut out = BufWriter::new(io::stdout().lock());
     if args.json {
         let json = compare_report::to_json(&head, &report);
@@ -117,11 +112,7 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
         compare_report::text(&mut out, &head, &report, global.number(), lang)?;
     }
     out.flush()?;
-    if report.agrees() {
-        Ok(())
-    } else {
-        Err(Failure::Check)
-    }
+    if report.agrees() { Ok(()) } else { Err(Failure::Check) }
 }
 
 fn unopened(why: Unopened, lang: Lang) -> Failure {
@@ -129,15 +120,9 @@ fn unopened(why: Unopened, lang: Lang) -> Failure {
         Unopened::Said(msg) => msg.into(),
         Unopened::Wrong(all) => {
             let left = all.len().saturating_sub(common::MOST_PROBLEMS);
-            let mut parts: Vec<String> = (all.iter().take(common::MOST_PROBLEMS))
-                .map(|d| d.render(lang))
-                .collect();
+            let mut parts: Vec<String> = (all.iter().take(common::MOST_PROBLEMS)).map(|d| d.render(lang)).collect();
             if left > 0 {
-                parts.push(
-                    Msg::new("cli.more_problems")
-                        .arg("count", left)
-                        .render(lang),
-                );
+                parts.push(Msg::new("cli.more_problems").arg("count", left).render(lang));
             }
             Failure::Diagnostic(parts.join("\n"))
         }

@@ -39,16 +39,12 @@ pub(super) fn text(
     table(out, report, number, lang)?;
     if !report.unmatched.is_empty() {
         let names = report.unmatched.iter().map(String::as_str);
-        let msg = Msg::new("compare.unmatched")
-            .arg("count", report.unmatched.len())
-            .arg("names", list(names, lang));
+        let msg = Msg::new("compare.unmatched").arg("count", report.unmatched.len()).arg("names", list(names, lang));
         writeln!(out, "{}", say(msg))?;
     }
     if !report.unused.is_empty() {
         let names = report.unused.iter().map(String::as_str);
-        let msg = Msg::new("compare.map.unused")
-            .arg("count", report.unused.len())
-            .arg("names", list(names, lang));
+        let msg = Msg::new("compare.map.unused").arg("count", report.unused.len()).arg("names", list(names, lang));
         writeln!(out, "{}", say(msg))?;
     }
     for (name, kind) in &report.unreadable {
@@ -73,12 +69,7 @@ pub(super) fn text(
 }
 
 /// Nodes beyond the limits, the first ones.
-fn table(
-    out: &mut impl Write,
-    report: &Report,
-    number: Option<NumberFormat>,
-    lang: Lang,
-) -> io::Result<()> {
+fn table(out: &mut impl Write, report: &Report, number: Option<NumberFormat>, lang: Lang) -> io::Result<()> {
     let told = |c: &&Checked| matches!(c.state, State::Drift | State::Diverged);
     // Differences go before drift where there is no room for all.
     let diverged = report.each().filter(|c| c.state == State::Diverged);
@@ -102,9 +93,7 @@ fn table(
         args: Vec::new(),
     });
     let mut rows: Vec<[String; 6]> = vec![heading.map(|m| m.render(lang))];
-    let carried = |c: &Checked| {
-        (report.differences.iter()).any(|d| d.carried && d.place.node == c.place.node)
-    };
+    let carried = |c: &Checked| (report.differences.iter()).any(|d| d.carried && d.place.node == c.place.node);
     for c in chosen {
         let state = match c.state {
             State::Diverged if carried(c) => "compare.carried",
@@ -112,8 +101,7 @@ fn table(
             _ => "compare.state.drift",
         };
         let measure = c.against.as_ref().and_then(|a| a.measure.as_ref());
-        let size =
-            |x: Option<f64>| x.map_or_else(String::new, |x| NumberFormat::Scientific(1).format(x));
+        let size = |x: Option<f64>| x.map_or_else(String::new, |x| NumberFormat::Scientific(1).format(x));
         rows.push([
             (c.place.step.as_ref()).map_or_else(|| "-".to_owned(), |s| s.label.clone()),
             escape(&c.place.path).into_owned(),
@@ -128,11 +116,7 @@ fn table(
     let widths: Vec<usize> = (0..5).map(width).collect();
     for row in &rows {
         for (i, width) in widths.iter().enumerate() {
-            let align = if matches!(i, 1 | 2) {
-                Align::Left
-            } else {
-                Align::Right
-            };
+            let align = if matches!(i, 1 | 2) { Align::Left } else { Align::Right };
             write!(out, "{}  ", cells.pad(&row[i], *width, align))?;
         }
         writeln!(out, "{}", row[5])?;
@@ -175,10 +159,7 @@ pub(super) fn to_json(head: &Head<'_>, report: &Report) -> Json {
 
 fn step(place: &Place) -> Json {
     match &place.step {
-        Some(s) => s
-            .label
-            .parse::<u32>()
-            .map_or_else(|_| json!(s.label), Json::from),
+        Some(s) => s.label.parse::<u32>().map_or_else(|_| json!(s.label), Json::from),
         None => Json::Null,
     }
 }

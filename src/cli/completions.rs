@@ -20,12 +20,7 @@ pub struct Args {
 pub fn run(args: &Args, lang: Lang) -> Result<(), Failure> {
     // The generator panics where it cannot write: it writes to memory.
     let mut script = Vec::new();
-    clap_complete::generate(
-        args.shell,
-        &mut args::command(lang),
-        args::NAME,
-        &mut script,
-    );
+    clap_complete::generate(args.shell, &mut args::command(lang), args::NAME, &mut script);
     let mut out = io::stdout().lock();
     out.write_all(&script)?;
     out.flush()?;

@@ -47,9 +47,7 @@ pub struct Args {
 impl Args {
     /// The format: as asked for, else as the file's ending says, else text.
     pub fn format(&self) -> Format {
-        self.format
-            .or_else(|| self.output.as_deref().and_then(Format::of_path))
-            .unwrap_or_default()
+        self.format.or_else(|| self.output.as_deref().and_then(Format::of_path)).unwrap_or_default()
     }
 
     /// Where to.
@@ -101,21 +99,11 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
 }
 
 /// The chosen steps and where each stands in the list.
-fn choose(
-    session: &Session,
-    steps: &Steps,
-    selection: &Selection,
-) -> Result<Vec<(usize, Step)>, Failure> {
-    let none = || {
-        Msg::new("cli.no_step")
-            .arg("step", selection)
-            .arg("last", steps.list().last().map_or(0, |s| s.number[0]))
-    };
+fn choose(session: &Session, steps: &Steps, selection: &Selection) -> Result<Vec<(usize, Step)>, Failure> {
+    let none =
+        || Msg::new("cli.no_step").arg("step", selection).arg("last", steps.list().last().map_or(0, |s| s.number[0]));
     if let Selection::One(path) = selection {
-        let at = path
-            .first()
-            .and_then(|n| steps.position(*n))
-            .ok_or_else(none)?;
+        let at = path.first().and_then(|n| steps.position(*n)).ok_or_else(none)?;
         let step = session.step_at(steps, path).ok_or_else(none)?;
         return Ok(vec![(at, step)]);
     }
@@ -126,9 +114,5 @@ fn choose(
         .filter(|(_, s)| selection.holds(s.number[0]))
         .map(|(i, s)| (i, s.clone()))
         .collect();
-    if chosen.is_empty() {
-        Err(none().into())
-    } else {
-        Ok(chosen)
-    }
+    if chosen.is_empty() { Err(none().into()) } else { Ok(chosen) }
 }

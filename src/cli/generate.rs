@@ -68,10 +68,7 @@ pub struct Args {
 impl Args {
     /// Whether tokens are drawn at random.
     pub fn samples(&self) -> bool {
-        self.temperature.is_some()
-            || self.top_k.is_some()
-            || self.top_p.is_some()
-            || self.seed.is_some()
+        self.temperature.is_some() || self.top_k.is_some() || self.top_p.is_some() || self.seed.is_some()
     }
 }
 
@@ -97,8 +94,7 @@ struct Plan {
 /// # Errors
 /// A scenario without a decoder, a prefix that its vocabulary does not have, a run that cannot run.
 pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
-    let mut loaded =
-        scenario::load(&args.scenario).map_err(|d| Failure::Diagnostic(d.render(lang)))?;
+    let mut loaded = scenario::load(&args.scenario).map_err(|d| Failure::Diagnostic(d.render(lang)))?;
     if let Some(file) = &args.weights {
         let path = std::path::absolute(file)?;
         loaded.scenario.weights.values.clear();
@@ -130,20 +126,14 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
         }
         calls_made = call.call + 1;
         progress.step(calls_made);
-        stopped = plan
-            .end
-            .is_some_and(|end| !call.ids.is_empty() && call.ids.iter().all(|id| *id == end));
+        stopped = plan.end.is_some_and(|end| !call.ids.is_empty() && call.ids.iter().all(|id| *id == end));
         if args.json {
             made.push(call.clone());
         } else {
             // Only the last is looked at again: long generations stay small.
             let ids = made.first().map_or(&[][..], |c| &c.ids);
             let ids = [ids, &call.ids[..1]].concat();
-            made = vec![Call {
-                ids,
-                beams: call.beams.clone(),
-                ..Call::default()
-            }];
+            made = vec![Call { ids, beams: call.beams.clone(), ..Call::default() }];
         }
         failed.is_none() && !stopped
     };
@@ -166,25 +156,18 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
         serde_json::to_writer_pretty(&mut out, &json).map_err(io::Error::from)?;
         writeln!(out)?;
     } else {
-        let all = made
-            .first()
-            .map_or_else(Vec::new, |c| match c.beams.first() {
-                Some(best) => best.clone(),
-                None => [plan.from.as_slice(), c.ids.as_slice()].concat(),
-            });
+        let all = made.first().map_or_else(Vec::new, |c| match c.beams.first() {
+            Some(best) => best.clone(),
+            None => [plan.from.as_slice(), c.ids.as_slice()].concat(),
+        });
         writeln!(out, "{}", escape(&text(&session, trimmed(&all, plan.end))))?;
         let (with, without) = flops(&session, plan.run, &plan.calls.first(calls_made))?;
         progress.say(&match with {
-            Some(with) => Msg::new("generate.flops")
-                .arg("with", with.all())
-                .arg("without", without.all()),
+            Some(with) => Msg::new("generate.flops").arg("with", with.all()).arg("without", without.all()),
             None => Msg::new("generate.flops_uncached").arg("without", without.all()),
         });
         if stop == "max_len" {
-            progress.say(
-                &Msg::new("generate.max_len")
-                    .arg("most", session.most_positions(plan.run).unwrap_or(0)),
-            );
+            progress.say(&Msg::new("generate.max_len").arg("most", session.most_positions(plan.run).unwrap_or(0)));
         }
     }
     out.flush()?;
@@ -198,18 +181,13 @@ fn max_new(calls: &Calls) -> usize {
 fn plan(args: &Args, session: &Session) -> Result<Plan, Failure> {
     let run = match &args.run {
         Some(name) => Some(common::run(session, name)?),
-        None => session
-            .runs
-            .iter()
-            .position(|r| r.kind == RunKind::Inference),
+        None => session.runs.iter().position(|r| r.kind == RunKind::Inference),
     };
     let given = run.and_then(|r| session.calls_of(r));
     // Without an inference run, the first run says which model and which source.
     let used = run.unwrap_or(0);
     if let (Some(name), None) = (&args.run, &given) {
-        return Err(Msg::new("generate.no_inference")
-            .arg("name", escape(name))
-            .into());
+        return Err(Msg::new("generate.no_inference").arg("name", escape(name)).into());
     }
     let words = &session.target_words;
     let mut from: Vec<i64> = args.prefix_ids.iter().map(|i| i64::from(*i)).collect();
@@ -220,38 +198,20 @@ fn plan(args: &Args, session: &Session) -> Result<Plan, Failure> {
         }
     }
     if let Some(bad) = from.iter().find(|id| **id >= words.len() as i64) {
-        return Err(Msg::new("scenario.id_outside")
-            .arg("id", bad)
-            .arg("size", words.len())
-            .into());
+        return Err(Msg::new("scenario.id_outside").arg("id", bad).arg("size", words.len()).into());
     }
     let (mut choice, mut beams, mut new) = (Choice::Greedy, None, None);
     match &given {
         Some((Calls::Forced(prefixes), _)) if from.is_empty() => {
             from = prefixes.first().cloned().unwrap_or_default();
         }
-        Some((
-            Calls::Free {
-                from: f,
-                max_new,
-                choice: c,
-            },
-            _,
-        )) => {
+        Some((Calls::Free { from: f, max_new, choice: c }, _)) => {
             (choice, new) = (*c, Some(*max_new));
             if from.is_empty() {
                 from.clone_from(f);
             }
         }
-        Some((
-            Calls::Beam {
-                from: f,
-                max_new,
-                beams: b,
-                ..
-            },
-            _,
-        )) => {
+        Some((Calls::Beam { from: f, max_new, beams: b, .. }, _)) => {
             (beams, new) = (Some(*b), Some(*max_new));
             if from.is_empty() {
                 from.clone_from(f);
@@ -268,12 +228,7 @@ fn plan(args: &Args, session: &Session) -> Result<Plan, Failure> {
         beams = args.beams;
     } else if args.samples() {
         let (t, k, p, s) = match choice {
-            Choice::Sample {
-                temperature,
-                top_k,
-                top_p,
-                seed,
-            } => (temperature, top_k, top_p, seed),
+            Choice::Sample { temperature, top_k, top_p, seed } => (temperature, top_k, top_p, seed),
             Choice::Greedy => (1.0, None, None, 0),
         };
         beams = None;
@@ -289,9 +244,7 @@ fn plan(args: &Args, session: &Session) -> Result<Plan, Failure> {
         return Err(Msg::new("scenario.max_new").arg("value", wanted).into());
     }
     // The last call sees all tokens but the one it makes.
-    let room = session
-        .most_positions(used)
-        .map_or(usize::MAX, |most| (most + 1).saturating_sub(from.len()));
+    let room = session.most_positions(used).map_or(usize::MAX, |most| (most + 1).saturating_sub(from.len()));
     if room == 0 {
         return Err(Msg::new("generate.prefix_too_long")
             .arg("tokens", from.len())
@@ -302,49 +255,23 @@ fn plan(args: &Args, session: &Session) -> Result<Plan, Failure> {
     let max_new = wanted.min(room);
     let calls = match beams {
         Some(beams) if beams > MOST_BEAMS => {
-            return Err(Msg::new("scenario.beams")
-                .arg("value", beams)
-                .arg("most", MOST_BEAMS)
-                .into());
+            return Err(Msg::new("scenario.beams").arg("value", beams).arg("most", MOST_BEAMS).into());
         }
-        Some(beams) => Calls::Beam {
-            from: from.clone(),
-            max_new,
-            beams,
-            end,
-        },
-        None => Calls::Free {
-            from: from.clone(),
-            max_new,
-            choice,
-        },
+        Some(beams) => Calls::Beam { from: from.clone(), max_new, beams, end },
+        None => Calls::Free { from: from.clone(), max_new, choice },
     };
     let cached = match args.kv_cache {
         Some(switch) => switch == value::Switch::On,
         None => cacheable(session.model_of(used)),
     };
     session.can_generate(used, &calls, cached)?;
-    Ok(Plan {
-        run: used,
-        from,
-        calls,
-        cached,
-        limited: wanted > room,
-        end,
-    })
+    Ok(Plan { run: used, from, calls, cached, limited: wanted > room, end })
 }
 
 /// Tokens as a text: words with spaces between, characters without.
 fn text(session: &Session, ids: &[i64]) -> String {
-    let words: Vec<String> = ids
-        .iter()
-        .map(|id| session.target_words.word(*id))
-        .collect();
-    words.join(if session.target_words.is_characters() {
-        ""
-    } else {
-        " "
-    })
+    let words: Vec<String> = ids.iter().map(|id| session.target_words.word(*id)).collect();
+    words.join(if session.target_words.is_characters() { "" } else { " " })
 }
 
 /// Without the end tokens that a beam repeats after its end.
@@ -366,11 +293,7 @@ fn line(session: &Session, call: &Call, number: NumberFormat, lang: Lang) -> Str
             .zip(&call.scores)
             .map(|(ids, score)| {
                 let ids = trimmed(ids, session.target_words.id("<eos>"));
-                format!(
-                    "{} ({})",
-                    escape(&text(session, ids)),
-                    number.format(*score)
-                )
+                format!("{} ({})", escape(&text(session, ids)), number.format(*score))
             })
             .collect();
         let mut line = format!("{}  {}", call.call, beams.join(" | "));
@@ -384,11 +307,7 @@ fn line(session: &Session, call: &Call, number: NumberFormat, lang: Lang) -> Str
     for (id, p) in chosen {
         line.push_str("  ");
         line.push_str(
-            &Msg::new("generate.token")
-                .arg("word", word(id))
-                .arg("id", id)
-                .arg("prob", number.format(*p))
-                .render(lang),
+            &Msg::new("generate.token").arg("word", word(id)).arg("id", id).arg("prob", number.format(*p)).render(lang),
         );
     }
     if let Some(drawn) = call.drawn {
@@ -412,21 +331,14 @@ struct Progress {
 impl Progress {
     fn new(all: usize, lang: Lang) -> Self {
         let shown = io::stderr().is_terminal() && !io::stdout().is_terminal();
-        Self {
-            shown,
-            all,
-            lang,
-            start: Instant::now(),
-        }
+        Self { shown, all, lang, start: Instant::now() }
     }
 
     fn step(&self, done: usize) {
         if self.shown {
             let rate = done as f64 / self.start.elapsed().as_secs_f64().max(1e-9);
-            let msg = Msg::new("generate.progress")
-                .arg("done", done)
-                .arg("all", self.all)
-                .arg("rate", format!("{rate:.1}"));
+            let msg =
+                Msg::new("generate.progress").arg("done", done).arg("all", self.all).arg("rate", format!("{rate:.1}"));
             let _ = write!(io::stderr(), "\r{}\x1b[K", msg.render(self.lang));
         }
     }
@@ -444,11 +356,7 @@ impl Progress {
 
 /// A number; what JSON has no number for is a string.
 fn number(x: f64) -> Json {
-    if x.is_finite() {
-        json!(x)
-    } else {
-        json!(crate::text::number::exact(x))
-    }
+    if x.is_finite() { json!(x) } else { json!(crate::text::number::exact(x)) }
 }
 
 fn numbers(row: &[f64]) -> Vec<Json> {
@@ -457,18 +365,12 @@ fn numbers(row: &[f64]) -> Vec<Json> {
 
 /// Arithmetic with a cache, where the decoder can have one, and without.
 fn flops(session: &Session, run: usize, calls: &Calls) -> Result<(Option<Flops>, Flops), Msg> {
-    let with = cacheable(session.model_of(run))
-        .then(|| session.decoding_flops(run, calls, true))
-        .transpose()?;
+    let with = cacheable(session.model_of(run)).then(|| session.decoding_flops(run, calls, true)).transpose()?;
     Ok((with, session.decoding_flops(run, calls, false)?))
 }
 
 fn to_json(session: &Session, plan: &Plan, made: &[Call], stop: &str) -> Result<Json, Failure> {
-    let words = |ids: &[i64]| -> Vec<String> {
-        ids.iter()
-            .map(|id| session.target_words.word(*id))
-            .collect()
-    };
+    let words = |ids: &[i64]| -> Vec<String> { ids.iter().map(|id| session.target_words.word(*id)).collect() };
     let beamed = matches!(plan.calls, Calls::Beam { .. });
     let last = made.last();
     let ids: Vec<i64> = match last.and_then(|c| c.beams.first()) {
@@ -517,16 +419,7 @@ fn to_json(session: &Session, plan: &Plan, made: &[Call], stop: &str) -> Result<
         })
         .collect();
     let choice = match &plan.calls {
-        Calls::Free {
-            choice:
-                Choice::Sample {
-                    temperature,
-                    top_k,
-                    top_p,
-                    seed,
-                },
-            ..
-        } => json!({
+        Calls::Free { choice: Choice::Sample { temperature, top_k, top_p, seed }, .. } => json!({
             "kind": "sample", "temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed,
         }),
         Calls::Beam { beams, .. } => json!({ "kind": "beam", "beams": beams }),

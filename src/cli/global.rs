@@ -57,11 +57,7 @@ pub fn language(raw: &[OsString]) -> Lang {
 /// Chinese for `zh`, `zh-CN`, `zh_TW.UTF-8` and the like, else English.
 fn lang_of_locale(locale: &str) -> Lang {
     let first = locale.split(['-', '_', '.', '@']).next().unwrap_or("");
-    if first.eq_ignore_ascii_case("zh") {
-        Lang::Zh
-    } else {
-        Lang::En
-    }
+    if first.eq_ignore_ascii_case("zh") { Lang::Zh } else { Lang::En }
 }
 
 fn named_language(raw: &[OsString]) -> Option<Lang> {

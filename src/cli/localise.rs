@@ -22,9 +22,7 @@ pub(super) fn localise(root: Command, lang: Lang) -> Command {
     let mut root = root.mut_subcommands(|command| {
         let scope = command.get_name().replace('-', "_");
         let about = tr(lang, &format!("cli.{scope}.about"));
-        let command = texts(command, lang, &scope)
-            .about(about)
-            .long_about(None::<&'static str>);
+        let command = texts(command, lang, &scope).about(about).long_about(None::<&'static str>);
         match find(&format!("cli.{scope}.after.help")) {
             Some(key) => command.after_help(tr(lang, key)),
             None if scope == "play" => command.after_help(grammar(lang)),
@@ -58,15 +56,10 @@ fn texts(command: Command, lang: Lang, scope: &str) -> Command {
         };
         let help = help(&arg, lang, &key(scope, &arg));
         let takes_values = arg.get_action().takes_values();
-        let arg = arg
-            .help(help)
-            .long_help(None::<&'static str>)
-            .help_heading(tr(lang, heading));
+        let arg = arg.help(help).long_help(None::<&'static str>).help_heading(tr(lang, heading));
         if takes_values {
             // A negative number is a value that is out of range, not an unknown option.
-            arg.hide_possible_values(true)
-                .hide_default_value(true)
-                .allow_negative_numbers(true)
+            arg.hide_possible_values(true).hide_default_value(true).allow_negative_numbers(true)
         } else {
             arg
         }
@@ -88,20 +81,12 @@ pub(super) fn key(scope: &str, arg: &Arg) -> String {
 fn help(arg: &Arg, lang: Lang, key: &str) -> String {
     let mut help = tr(lang, key).to_owned();
     if arg.get_action().takes_values() {
-        let values: Vec<String> = arg
-            .get_possible_values()
-            .iter()
-            .map(|v| v.get_name().to_owned())
-            .collect();
+        let values: Vec<String> = arg.get_possible_values().iter().map(|v| v.get_name().to_owned()).collect();
         if !values.is_empty() {
             let text = Msg::new("cli.possible_values").arg("values", values.join(", "));
             help.push_str(&text.render(lang));
         }
-        let defaults: Vec<_> = arg
-            .get_default_values()
-            .iter()
-            .map(|v| v.to_string_lossy())
-            .collect();
+        let defaults: Vec<_> = arg.get_default_values().iter().map(|v| v.to_string_lossy()).collect();
         if !defaults.is_empty() {
             let text = Msg::new("cli.default").arg("value", defaults.join(", "));
             help.push_str(&text.render(lang));
@@ -112,13 +97,8 @@ fn help(arg: &Arg, lang: Lang, key: &str) -> String {
 
 fn usage(mut command: Command, lang: Lang) -> Command {
     let usage = command.render_usage().to_string();
-    let line = usage
-        .trim_start_matches("Usage:")
-        .trim()
-        .replace("[OPTIONS]", tr(lang, "cli.value_name.options"));
-    let template = format!(
-        "{{about-with-newline}}\n{} {{usage}}\n\n{{all-args}}{{after-help}}",
-        tr(lang, "cli.heading.usage")
-    );
+    let line = usage.trim_start_matches("Usage:").trim().replace("[OPTIONS]", tr(lang, "cli.value_name.options"));
+    let template =
+        format!("{{about-with-newline}}\n{} {{usage}}\n\n{{all-args}}{{after-help}}", tr(lang, "cli.heading.usage"));
     command.override_usage(line).help_template(template)
 }

@@ -132,11 +132,7 @@ fn finish(result: Result<(), Failure>, lang: Lang) -> ExitCode {
         Err(Failure::Check) => ExitCode::from(CHECK_FAILED),
         Err(Failure::Interrupted) => ExitCode::from(INTERRUPTED),
         Err(Failure::User(msg)) => {
-            complain(&format!(
-                "{} {}",
-                tr(lang, "cli.error_label"),
-                msg.render(lang)
-            ));
+            complain(&format!("{} {}", tr(lang, "cli.error_label"), msg.render(lang)));
             ExitCode::from(BAD_INPUT)
         }
         Err(Failure::Diagnostic(text)) => {

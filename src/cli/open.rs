@@ -54,9 +54,7 @@ pub struct Args {
 impl Args {
     /// The scenario: a path, `-`, or an embedded name.
     pub fn scenario(&self) -> PathBuf {
-        self.scenario
-            .clone()
-            .unwrap_or_else(|| PathBuf::from(DEFAULT_SCENARIO))
+        self.scenario.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_SCENARIO))
     }
 
     /// Whether any was given: they belong to the debugger, not to a subcommand.
@@ -112,14 +110,8 @@ pub(super) fn chosen(
 /// What the configuration file says, in the language of the command line where that names one.
 #[cfg(feature = "tui")]
 fn configured(global: &Global, lang: Lang) -> Result<Chosen, Failure> {
-    let mut chosen = Chosen {
-        settings: Settings {
-            lang,
-            ..Settings::default()
-        },
-        keymap: Keymap::builtin(),
-        warnings: Vec::new(),
-    };
+    let mut chosen =
+        Chosen { settings: Settings { lang, ..Settings::default() }, keymap: Keymap::builtin(), warnings: Vec::new() };
     let Some(path) = Config::path() else {
         return Ok(chosen);
     };
@@ -128,16 +120,13 @@ fn configured(global: &Global, lang: Lang) -> Result<Chosen, Failure> {
         Ok(source) => source,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(chosen),
         Err(error) => {
-            let unread = Msg::new("scenario.unreadable")
-                .arg("file", escape(&file))
-                .arg("why", error);
+            let unread = Msg::new("scenario.unreadable").arg("file", escape(&file)).arg("why", error);
             chosen.warnings.push(unread);
             return Ok(chosen);
         }
     };
     let wrong = |warning: Warning, lang| warning.msg(&file, lang);
-    let (config, mut warnings) =
-        Config::parse(&source).map_err(|why| wrong(Warning { entry: None, why }, lang))?;
+    let (config, mut warnings) = Config::parse(&source).map_err(|why| wrong(Warning { entry: None, why }, lang))?;
     let (keymap, of_keys) = config.keymap();
     warnings.extend(of_keys);
     chosen.keymap = keymap;
@@ -157,17 +146,11 @@ fn configured(global: &Global, lang: Lang) -> Result<Chosen, Failure> {
 pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     let commands = args.play.as_deref().map(super::play::script).transpose()?;
     let session = Arc::new(common::open(&args.scenario(), global, None, lang)?);
-    let run = args
-        .run
-        .as_deref()
-        .map(|name| common::run(&session, name))
-        .transpose()?;
+    let run = args.run.as_deref().map(|name| common::run(&session, name)).transpose()?;
     let chosen = chosen(global, args.theme.as_deref(), args.glyphs.as_deref(), lang)?;
     if !std::io::stdout().is_terminal() {
         let scenario = args.scenario().display().to_string();
-        return Err(Msg::new("tui.not_a_terminal")
-            .arg("scenario", escape(&scenario))
-            .into());
+        return Err(Msg::new("tui.not_a_terminal").arg("scenario", escape(&scenario)).into());
     }
     let mut app = App::new(session, run, chosen.settings);
     app.ui.keymap = chosen.keymap;

@@ -47,17 +47,10 @@ pub struct Args {
 /// A file that cannot be read, or a line that is no command: which, and why.
 pub(super) fn script(path: &Path) -> Result<Vec<Action>, Failure> {
     let name = escape(&path.display().to_string()).into_owned();
-    let unreadable = |e: io::Error| {
-        Msg::new("scenario.unreadable")
-            .arg("file", &name)
-            .arg("why", e)
-    };
+    let unreadable = |e: io::Error| Msg::new("scenario.unreadable").arg("file", &name).arg("why", e);
     let text = if path == Path::new("-") {
         let mut text = String::new();
-        io::stdin()
-            .lock()
-            .read_to_string(&mut text)
-            .map_err(unreadable)?;
+        io::stdin().lock().read_to_string(&mut text).map_err(unreadable)?;
         text
     } else {
         std::fs::read_to_string(path).map_err(unreadable)?
@@ -77,39 +70,20 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
         commands.push(Action::parse(line.trim().trim_start_matches(':'))?);
     }
     let session = Arc::new(common::open(&args.scenario, global, None, lang)?);
-    let run = args
-        .run
-        .as_deref()
-        .map(|name| common::run(&session, name))
-        .transpose()?;
-    let settings = Settings {
-        lang,
-        digits: global.number().unwrap_or_default(),
-        ..Settings::default()
-    };
+    let run = args.run.as_deref().map(|name| common::run(&session, name)).transpose()?;
+    let settings = Settings { lang, digits: global.number().unwrap_or_default(), ..Settings::default() };
     let mut app = App::new(session, run, settings);
     if let Some(Selection::One(path)) = &args.step {
-        app.act(
-            Action::Step(StepTarget::Number(path.clone())),
-            &mut Vec::new(),
-        );
+        app.act(Action::Step(StepTarget::Number(path.clone())), &mut Vec::new());
     }
     play(&mut app, commands, args.json, &mut io::stdout().lock())
 }
 
 /// Runs `commands` on `app` and prints what became of each.
-fn play(
-    app: &mut App,
-    commands: Vec<Action>,
-    json: bool,
-    out: &mut dyn Write,
-) -> Result<(), Failure> {
+fn play(app: &mut App, commands: Vec<Action>, json: bool, out: &mut dyn Write) -> Result<(), Failure> {
     for action in commands {
         let command = action.line();
-        let turned = matches!(
-            action,
-            Action::View(_) | Action::NextView | Action::PrevView
-        );
+        let turned = matches!(action, Action::View(_) | Action::NextView | Action::PrevView);
         let told = app.tell(action);
         let mut messages = told.messages;
         let mut answers = told.answers;
@@ -119,11 +93,7 @@ fn play(
             match effect {
                 Effect::Quit => left = true,
                 Effect::Copy { text, .. } => texts.push(text),
-                Effect::Write {
-                    path,
-                    bytes,
-                    overwrite,
-                } => messages.push(write(&path, &bytes, overwrite)),
+                Effect::Write { path, bytes, overwrite } => messages.push(write(&path, &bytes, overwrite)),
                 Effect::Reference(wanted) => {
                     let more = app.tell_report(wanted.read());
                     messages.extend(more.messages);
@@ -136,10 +106,7 @@ fn play(
             messages.push(on_screen(app));
         }
         let lang = app.ui.settings.lang;
-        let failed = messages
-            .iter()
-            .find(|m| m.level == Level::Error)
-            .map(|m| m.text.clone());
+        let failed = messages.iter().find(|m| m.level == Level::Error).map(|m| m.text.clone());
         if json {
             let rows = |a: &crate::app::answer::Answer| -> Vec<_> {
                 a.rows
@@ -169,10 +136,7 @@ fn play(
             }
             // An answer without lines may have been said.
             let said = |title: &Msg| messages.iter().any(|m| m.text == *title);
-            for answer in answers
-                .iter()
-                .filter(|a| !a.rows.is_empty() || !said(&a.title))
-            {
+            for answer in answers.iter().filter(|a| !a.rows.is_empty() || !said(&a.title)) {
                 writeln!(out, "{}", escape(&answer.title.render(lang)))?;
                 for row in &answer.rows {
                     writeln!(out, "  {}", escape(&row.text.render(lang)))?;
@@ -204,28 +168,18 @@ fn play(
 /// A view is for the screen: what prints it.
 fn on_screen(app: &App) -> Message {
     let text = Msg::new("play.view").arg("view", app.ui.view.name());
-    Message {
-        level: Level::Info,
-        text,
-        times: 1,
-    }
+    Message { level: Level::Info, text, times: 1 }
 }
 
 fn write(path: &Path, bytes: &[u8], overwrite: bool) -> Message {
     let (level, text) = match file::write_file(path, overwrite, |out| out.write_all(bytes)) {
         Ok(()) => (
             Level::Done,
-            Msg::new("tui.said.written")
-                .arg("path", escape(&path.to_string_lossy()))
-                .arg("bytes", bytes.len()),
+            Msg::new("tui.said.written").arg("path", escape(&path.to_string_lossy())).arg("bytes", bytes.len()),
         ),
         Err(error) => (Level::Error, error.msg),
     };
-    Message {
-        level,
-        text,
-        times: 1,
-    }
+    Message { level, text, times: 1 }
 }
 
 fn level(level: Level) -> &'static str {

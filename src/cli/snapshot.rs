@@ -80,18 +80,8 @@ impl Args {
 /// # Errors
 /// A scenario that cannot be opened, a step, run, view, theme or glyph set that is not there, the file.
 pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
-    let session = Arc::new(common::open_at(
-        &args.scenario,
-        global,
-        None,
-        args.update,
-        lang,
-    )?);
-    let run = args
-        .run
-        .as_deref()
-        .map(|name| common::run(&session, name))
-        .transpose()?;
+    let session = Arc::new(common::open_at(&args.scenario, global, None, args.update, lang)?);
+    let run = args.run.as_deref().map(|name| common::run(&session, name)).transpose()?;
     let chosen = open::chosen(global, args.theme.as_deref(), args.glyphs.as_deref(), lang)?;
     for warning in &chosen.warnings {
         eprintln!("{}", warning.render(chosen.settings.lang));
@@ -113,20 +103,10 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
         app.act(Action::View(View::parse(view)?), &mut effects);
     }
     // A file has all colours, whatever this terminal has; plain text has none.
-    let detected = if args.format == FormatName::Text {
-        Depth::None
-    } else {
-        Depth::True
-    };
+    let detected = if args.format == FormatName::Text { Depth::None } else { Depth::True };
     let environment = match global.color {
-        value::ColorWhen::Auto if args.format == FormatName::Svg => Environment {
-            no_color: false,
-            detected,
-        },
-        _ => Environment {
-            detected,
-            ..Environment::read()
-        },
+        value::ColorWhen::Auto if args.format == FormatName::Svg => Environment { no_color: false, detected },
+        _ => Environment { detected, ..Environment::read() },
     };
     let format = match args.format {
         FormatName::Text => Still::Text,
@@ -135,7 +115,6 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     };
     let size = (args.size.columns, args.size.rows);
     let text = still(&app, size, environment, format);
-    args.target()
-        .write(args.force, |out| out.write_all(text.as_bytes()))?;
+    args.target().write(args.force, |out| out.write_all(text.as_bytes()))?;
     Ok(())
 }

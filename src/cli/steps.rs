@@ -48,21 +48,16 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
         }
     }
     if args.json {
-        let json: Vec<serde_json::Value> =
-            list.iter().map(|s| to_json(&session, s, lang)).collect();
+        let json: Vec<serde_json::Value> = list.iter().map(|s| to_json(&session, s, lang)).collect();
         serde_json::to_writer_pretty(&mut out, &json).map_err(io::Error::from)?;
         writeln!(out)?;
         out.flush()?;
         return Ok(());
     }
     let cells = Cells::NARROW;
-    let column =
-        |of: &dyn Fn(&Step) -> String| list.iter().map(|s| cells.width(&of(s))).max().unwrap_or(0);
-    let (number, section, phase) = (
-        column(&Step::label),
-        column(&|s| s.section.clone()),
-        column(&|s| escape(&s.phase).into_owned()),
-    );
+    let column = |of: &dyn Fn(&Step) -> String| list.iter().map(|s| cells.width(&of(s))).max().unwrap_or(0);
+    let (number, section, phase) =
+        (column(&Step::label), column(&|s| s.section.clone()), column(&|s| escape(&s.phase).into_owned()));
     for step in &list {
         writeln!(
             out,

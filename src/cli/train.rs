@@ -98,16 +98,12 @@ const ADAM_RATE: f64 = 0.01;
 /// A scenario that cannot be opened or has no loss, settings that make no sense, files; [`Failure::Check`] where a
 /// number is no longer finite.
 pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
-    let mut loaded =
-        scenario::load(&args.scenario).map_err(|d| Failure::Diagnostic(d.render(lang)))?;
+    let mut loaded = scenario::load(&args.scenario).map_err(|d| Failure::Diagnostic(d.render(lang)))?;
     if let Some(seed) = args.seed {
         loaded.scenario.weights.seed = seed;
         loaded.scenario.model.dropout.seed = seed;
     }
-    let options = session::Options {
-        precision: global.precision(),
-        ..session::Options::default()
-    };
+    let options = session::Options { precision: global.precision(), ..session::Options::default() };
     let session = common::open_loaded(loaded, options, lang)?;
     let run = training_run(&session, args.run.as_deref())?;
     if session.first_recorded_edit().is_some() {
@@ -131,16 +127,8 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
         return Err(Msg::new("cli.file_exists").arg("path", name).into());
     }
     let interrupted = interrupts()?;
-    let job = Job {
-        args,
-        session: &session,
-        run,
-        rule,
-        updates,
-        interrupted: &interrupted,
-        number: global.number(),
-        lang,
-    };
+    let job =
+        Job { args, session: &session, run, rule, updates, interrupted: &interrupted, number: global.number(), lang };
     match &session.params {
         AnyBindings::F64(b) => job.train(b),
         AnyBindings::F32(b) => job.train(b),
@@ -150,9 +138,8 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
 /// The training run called `name`, else the first one with a loss.
 fn training_run(session: &Session, name: Option<&str>) -> Result<usize, Failure> {
     let run = match name {
-        Some(name) => Some(common::run(session, name)?).filter(|r| {
-            session.runs[*r].kind == RunKind::Training && session.runs[*r].outputs.loss.is_some()
-        }),
+        Some(name) => Some(common::run(session, name)?)
+            .filter(|r| session.runs[*r].kind == RunKind::Training && session.runs[*r].outputs.loss.is_some()),
         None => session.training_run(),
     };
     run.ok_or_else(|| Msg::new("train.no_loss").into())
@@ -226,17 +213,8 @@ impl Job<'_> {
             None => (State::new(parameters.clone()), Vec::new()),
         };
         let (first, seed) = (state.clone(), self.args.seed.unwrap_or(0));
-        let lessons = Lessons::new(
-            self.session,
-            self.run,
-            self.rule.clone(),
-            self.args.batch,
-            seed,
-        );
-        let retention = Retention {
-            every: (self.updates as u64 / 32).max(1),
-            most: 64,
-        };
+        let lessons = Lessons::new(self.session, self.run, self.rule.clone(), self.args.batch, seed);
+        let retention = Retention { every: (self.updates as u64 / 32).max(1), most: 64 };
         let mut trainer = lessons.trainer(state, losses, retention);
         let mut progress = Progress::new(self.updates, self.lang);
         let mut stopped: Option<Stopped> = None;
@@ -332,9 +310,7 @@ impl Job<'_> {
             Method::Adam { .. } | Method::AdamW { .. } => "adam",
         };
         if was != is {
-            let msg = Msg::new("train.other_optimiser")
-                .arg("was", was)
-                .arg("is", self.rule.method.name());
+            let msg = Msg::new("train.other_optimiser").arg("was", was).arg("is", self.rule.method.name());
             complain(&msg.render(self.lang));
         }
     }

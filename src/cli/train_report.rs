@@ -32,13 +32,7 @@ pub(super) struct Progress {
 impl Progress {
     /// Of `all` updates.
     pub(super) fn new(all: usize, lang: Lang) -> Self {
-        Self {
-            all,
-            start: Instant::now(),
-            last: None,
-            lang,
-            seen: watched(),
-        }
+        Self { all, start: Instant::now(), last: None, lang, seen: watched() }
     }
 
     /// `done` updates are made; the last one saw `loss`.
@@ -62,12 +56,7 @@ impl Progress {
             .arg("all", self.all)
             .arg("loss", loss_text(loss, Some(NumberFormat::default())))
             .arg("left", format!("{}:{:02}", seconds / 60, seconds % 60));
-        format!(
-            "[{}{}] {}",
-            "#".repeat(full),
-            "-".repeat(BAR - full),
-            msg.render(self.lang)
-        )
+        format!("[{}{}] {}", "#".repeat(full), "-".repeat(BAR - full), msg.render(self.lang))
     }
 
     /// Takes the bar away.
@@ -107,9 +96,9 @@ impl Report<'_> {
         };
         let stopped = self.stopped.map(|s| {
             let (update, path) = match s {
-                Stopped::Build { update, .. }
-                | Stopped::Run { update, .. }
-                | Stopped::NoSuchUpdate { update, .. } => (update + 1, None),
+                Stopped::Build { update, .. } | Stopped::Run { update, .. } | Stopped::NoSuchUpdate { update, .. } => {
+                    (update + 1, None)
+                }
                 Stopped::NotFinite { update, path, .. } => (update + 1, Some(path.to_string())),
             };
             json!({ "update": update, "path": path, "why": s.message().render(Lang::En) })
@@ -153,9 +142,7 @@ impl Report<'_> {
         });
         if self.maps {
             let words = self.session.words(self.session.spoken());
-            let tokens: Vec<String> = (0..look.embeddings.len() as i64)
-                .map(|i| words.word(i))
-                .collect();
+            let tokens: Vec<String> = (0..look.embeddings.len() as i64).map(|i| words.word(i)).collect();
             out["attention"] = look
                 .attention
                 .iter()
@@ -167,12 +154,7 @@ impl Report<'_> {
     }
 
     /// For people.
-    pub(super) fn text(
-        &self,
-        out: &mut impl Write,
-        number: Option<NumberFormat>,
-        lang: Lang,
-    ) -> io::Result<()> {
+    pub(super) fn text(&self, out: &mut impl Write, number: Option<NumberFormat>, lang: Lang) -> io::Result<()> {
         let say = |msg: Msg| msg.render(lang);
         let head = Msg::new(match self.made {
             1 => "train.head_one",
@@ -186,11 +168,7 @@ impl Report<'_> {
         let count = self.losses.len();
         let shown = count.min(ROWS);
         for i in 0..shown {
-            let at = if shown > 1 {
-                i * (count - 1) / (shown - 1)
-            } else {
-                0
-            };
+            let at = if shown > 1 { i * (count - 1) / (shown - 1) } else { 0 };
             let row = Msg::new("train.row")
                 .arg("update", format!("{:>6}", at + 1))
                 .arg("loss", loss_text(self.losses[at], number));
@@ -201,21 +179,11 @@ impl Report<'_> {
             writeln!(out, "{}", say(row))?;
             writeln!(out, "{}", say(Msg::new("train.norms")))?;
             for n in &last.gradients {
-                writeln!(
-                    out,
-                    "  {:<14} {:>12.4e} {:>12.4e}",
-                    escape(&n.part),
-                    n.activation,
-                    n.parameters
-                )?;
+                writeln!(out, "  {:<14} {:>12.4e} {:>12.4e}", escape(&n.part), n.activation, n.parameters)?;
             }
         }
         if self.interrupted {
-            let key = if self.saved.is_some() {
-                "train.interrupted"
-            } else {
-                "train.interrupted_unsaved"
-            };
+            let key = if self.saved.is_some() { "train.interrupted" } else { "train.interrupted_unsaved" };
             writeln!(out, "{}", say(Msg::new(key)))?;
         }
         if let Some(path) = self.saved {
@@ -232,11 +200,7 @@ fn loss_text(loss: f64, number: Option<NumberFormat>) -> String {
         Some(number) => number.format(loss),
         None => format!("{loss:.6}"),
     };
-    if loss != 0.0 && text.parse() == Ok(0.0) {
-        NumberFormat::Scientific(4).format(loss)
-    } else {
-        text
-    }
+    if loss != 0.0 && text.parse() == Ok(0.0) { NumberFormat::Scientific(4).format(loss) } else { text }
 }
 
 fn norm(n: &GradientNorm) -> Json {
@@ -252,14 +216,7 @@ mod tests {
         let progress = Progress::new(200, Lang::En);
         let line = progress.line(50, 0.75, Duration::from_secs(30));
         assert!(line.starts_with("[######------------------]"), "{line}");
-        assert!(
-            line.contains("50/200") && line.contains("0.75") && line.contains("1:30"),
-            "{line}"
-        );
-        assert!(
-            progress
-                .line(200, 0.1, Duration::from_secs(9))
-                .contains("0:00")
-        );
+        assert!(line.contains("50/200") && line.contains("0.75") && line.contains("1:30"), "{line}");
+        assert!(progress.line(200, 0.1, Duration::from_secs(9)).contains("0:00"));
     }
 }

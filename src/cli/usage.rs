@@ -29,11 +29,7 @@ pub(super) fn text(error: &clap::Error, lang: Lang) -> String {
         None => return escape_lines(error.render().to_string().trim_end()).into_owned(),
     };
     let mut lines = vec![format!("{} {what}", tr(lang, "cli.error_label"))];
-    for kind in [
-        ContextKind::SuggestedArg,
-        ContextKind::SuggestedValue,
-        ContextKind::SuggestedSubcommand,
-    ] {
+    for kind in [ContextKind::SuggestedArg, ContextKind::SuggestedValue, ContextKind::SuggestedSubcommand] {
         if let Some(like) = list(error, kind) {
             let hint = Msg::new("cli.usage.similar").arg("like", like);
             lines.push(hint.render(lang));
@@ -51,38 +47,28 @@ fn message(error: &clap::Error, lang: Lang) -> Option<Msg> {
         ErrorKind::ValueValidation => {
             let told = error.source().and_then(|s| s.downcast_ref::<Told>());
             match (told, error.source()) {
-                (Some(told), _) => Msg::new("cli.usage.in_argument")
-                    .arg("arg", arg())
-                    .arg("what", told.0.render(lang)),
-                (None, Some(source)) => Msg::new("cli.usage.bad_value_why")
-                    .arg("arg", arg())
-                    .arg("value", value())
-                    .arg("why", source),
+                (Some(told), _) => Msg::new("cli.usage.in_argument").arg("arg", arg()).arg("what", told.0.render(lang)),
+                (None, Some(source)) => {
+                    Msg::new("cli.usage.bad_value_why").arg("arg", arg()).arg("value", value()).arg("why", source)
+                }
                 (None, None) => return None,
             }
         }
-        ErrorKind::InvalidValue if value().is_empty() => {
-            Msg::new("cli.usage.no_value").arg("arg", arg())
-        }
+        ErrorKind::InvalidValue if value().is_empty() => Msg::new("cli.usage.no_value").arg("arg", arg()),
         ErrorKind::InvalidValue => Msg::new("cli.usage.bad_value")
             .arg("arg", arg())
             .arg("value", value())
             .arg("valid", of(ContextKind::ValidValue).unwrap_or_default()),
         ErrorKind::UnknownArgument => Msg::new("cli.usage.unknown").arg("arg", arg()),
-        ErrorKind::InvalidSubcommand => Msg::new("cli.usage.unknown_command").arg(
-            "name",
-            of(ContextKind::InvalidSubcommand).unwrap_or_default(),
-        ),
+        ErrorKind::InvalidSubcommand => {
+            Msg::new("cli.usage.unknown_command").arg("name", of(ContextKind::InvalidSubcommand).unwrap_or_default())
+        }
         ErrorKind::MissingRequiredArgument => Msg::new("cli.usage.missing").arg("arg", arg()),
         ErrorKind::ArgumentConflict => match of(ContextKind::PriorArg) {
-            Some(prior) if prior != arg() => Msg::new("cli.usage.conflict")
-                .arg("arg", arg())
-                .arg("other", prior),
+            Some(prior) if prior != arg() => Msg::new("cli.usage.conflict").arg("arg", arg()).arg("other", prior),
             _ => Msg::new("cli.usage.twice").arg("arg", arg()),
         },
-        ErrorKind::TooManyValues => Msg::new("cli.usage.too_many")
-            .arg("arg", arg())
-            .arg("value", value()),
+        ErrorKind::TooManyValues => Msg::new("cli.usage.too_many").arg("arg", arg()).arg("value", value()),
         _ => return None,
     })
 }

@@ -132,11 +132,7 @@ const MAX_SIDE: u16 = 1000;
 pub(super) fn digits(text: &str) -> Result<NumberFormat, Told> {
     match text.trim().parse::<u8>() {
         Ok(n) if n <= MAX_DIGITS => Ok(NumberFormat::Decimals(n)),
-        _ => Err(Told(
-            Msg::new("cli.value.digits")
-                .arg("text", escape(text))
-                .arg("max", MAX_DIGITS),
-        )),
+        _ => Err(Told(Msg::new("cli.value.digits").arg("text", escape(text)).arg("max", MAX_DIGITS))),
     }
 }
 
@@ -181,19 +177,8 @@ pub(super) fn derivations(text: &str) -> Result<Derivations, Told> {
 pub(super) fn size(text: &str) -> Result<Size, Told> {
     let side = |t: &str| t.trim().parse::<u16>().ok().filter(|&n| n <= MAX_SIDE);
     text.split_once(['x', 'X', '×'])
-        .and_then(|(columns, rows)| {
-            Some(Size {
-                columns: side(columns)?,
-                rows: side(rows)?,
-            })
-        })
-        .ok_or_else(|| {
-            Told(
-                Msg::new("cli.value.size")
-                    .arg("text", escape(text))
-                    .arg("max", MAX_SIDE),
-            )
-        })
+        .and_then(|(columns, rows)| Some(Size { columns: side(columns)?, rows: side(rows)? }))
+        .ok_or_else(|| Told(Msg::new("cli.value.size").arg("text", escape(text)).arg("max", MAX_SIDE)))
 }
 
 /// A finite number above zero.

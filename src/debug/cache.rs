@@ -54,12 +54,8 @@ pub fn compare<S: Sink<f32> + Sink<f64>>(
     calls: &Calls,
     tamper: &mut S,
 ) -> Result<Report, Failed> {
-    let whole = session
-        .generation(run, calls, false)
-        .map_err(Failed::Build)?;
-    let cached = session
-        .generation(run, calls, true)
-        .map_err(Failed::Build)?;
+    let whole = session.generation(run, calls, false).map_err(Failed::Build)?;
+    let cached = session.generation(run, calls, true).map_err(Failed::Build)?;
     let mut pairs: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
     for (id, node) in cached.nodes() {
         if frame_of(&node.path).is_some()
@@ -70,14 +66,8 @@ pub fn compare<S: Sink<f32> + Sink<f64>>(
             pairs.entry(other).or_default().push(id);
         }
     }
-    let mut recorder = Recorder {
-        pairs: &pairs,
-        cached: &cached,
-        bits: HashMap::new(),
-    };
-    session
-        .run_program(&whole, |_| false, &mut recorder)
-        .map_err(Failed::Run)?;
+    let mut recorder = Recorder { pairs: &pairs, cached: &cached, bits: HashMap::new() };
+    session.run_program(&whole, |_| false, &mut recorder).map_err(Failed::Run)?;
     let mut comparer = Comparer {
         bits: recorder.bits,
         tamper,
@@ -89,9 +79,7 @@ pub fn compare<S: Sink<f32> + Sink<f64>>(
             ..Report::default()
         },
     };
-    session
-        .run_program(&cached, |_| false, &mut comparer)
-        .map_err(Failed::Run)?;
+    session.run_program(&cached, |_| false, &mut comparer).map_err(Failed::Run)?;
     Ok(comparer.report)
 }
 
@@ -116,9 +104,7 @@ fn tail(whole: Shape, part: Shape) -> impl Iterator<Item = usize> {
     let strides = whole.strides();
     (0..part.len()).map(move |flat| {
         let at = part.unflat(flat);
-        (0..part.rank())
-            .map(|d| (at[d] + whole.dims()[d] - part.dims()[d]) * strides[d])
-            .sum()
+        (0..part.rank()).map(|d| (at[d] + whole.dims()[d] - part.dims()[d]) * strides[d]).sum()
     })
 }
 
@@ -165,8 +151,7 @@ impl<T: Real> Sink<T> for Recorder<'_> {
     fn node(&mut self, _: &Program, id: NodeId, value: &Value<T>) -> Flow<T> {
         for &part in self.pairs.get(&id).into_iter().flatten() {
             let cells = tail(*value.shape(), self.cached.node(part).shape);
-            self.bits
-                .insert(part, cells.map(|i| value.bits(i)).collect());
+            self.bits.insert(part, cells.map(|i| value.bits(i)).collect());
         }
         Flow::Go
     }
@@ -190,9 +175,7 @@ impl<T: Real, S: Sink<T>> Sink<T> for Comparer<'_, S> {
             self.report.paths += 1;
             self.report.cells += wanted.len() as u64;
             // What kind of NaN comes out is no part of the contract.
-            let same = |(i, bits): (usize, &u64)| {
-                value.bits(i) == *bits || value.get(i).is_nan() && is_nan::<T>(*bits)
-            };
+            let same = |(i, bits): (usize, &u64)| value.bits(i) == *bits || value.get(i).is_nan() && is_nan::<T>(*bits);
             let far = wanted.iter().enumerate().position(|pair| !same(pair));
             if let (Some(flat), Some(frame)) = (far, frame_of(&node.path)) {
                 if self.report.different.last() != Some(&frame) {

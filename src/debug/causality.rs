@@ -53,35 +53,22 @@ fn check_in<T: Real>(trace: &Trace<T>, ids: NodeId, words: usize) -> Report {
     }
     let old = trace.value(ids);
     let step = (tokens - 1).div_ceil(MOST_POSITIONS);
-    for changed in (1..tokens)
-        .rev()
-        .step_by(step)
-        .collect::<Vec<_>>()
-        .into_iter()
-        .rev()
-    {
+    for changed in (1..tokens).rev().step_by(step).collect::<Vec<_>>().into_iter().rev() {
         report.positions += 1;
         let edits: Vec<Edit> = (0..shape.dims()[0])
             .map(|b| {
                 let flat = b * tokens + changed;
                 let value = (old.get(flat) as usize + 1) % words;
                 let cell = Cell { node: ids, flat };
-                Edit {
-                    cell,
-                    value: value as f64,
-                }
+                Edit { cell, value: value as f64 }
             })
             .collect();
         let (other, nodes) = trace.changed_nodes(&edits);
         for id in nodes {
             let (before, after) = (trace.value(id), other.value(id));
             if let Some(row) = earlier_row(&program, id, &before, &after, tokens, changed) {
-                report.leak = Some(Leak {
-                    changed,
-                    row,
-                    path: program.node(id).path.to_string(),
-                    mask: mask_near(&program, id),
-                });
+                report.leak =
+                    Some(Leak { changed, row, path: program.node(id).path.to_string(), mask: mask_near(&program, id) });
                 return report;
             }
         }

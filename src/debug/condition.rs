@@ -41,11 +41,7 @@ impl Condition {
         let expr = Expr::parse(text)?;
         if !expr.is_truth() {
             let at = 0..text.chars().count();
-            return Err(ExprError::new(
-                Fault::Syntax,
-                at,
-                Msg::new("expr.not_truth"),
-            ));
+            return Err(ExprError::new(Fault::Syntax, at, Msg::new("expr.not_truth")));
         }
         Ok(Self { expr })
     }
@@ -86,10 +82,7 @@ impl Condition {
     }
 
     fn met_by(&self, here: &Here<'_>, target: Option<&Target>) -> Result<Option<Met>, ExprError> {
-        let here = Here {
-            it: target,
-            ..*here
-        };
+        let here = Here { it: target, ..*here };
         match self.expr.holds(&here) {
             Ok(None) => Ok(None),
             Ok(Some(holds)) => Ok(Some(self.report(&here, target, &holds))),
@@ -148,11 +141,8 @@ impl Met {
             (true, None) => self.what.clone(),
             (false, None) => format!("{name}: {}{}", self.what, place.concat()),
         };
-        let msg = if self.count > 1 {
-            Msg::new("break.met_by").arg("count", self.count)
-        } else {
-            Msg::new("break.met")
-        };
+        let msg =
+            if self.count > 1 { Msg::new("break.met_by").arg("count", self.count) } else { Msg::new("break.met") };
         msg.arg("what", crate::text::escape(&what))
     }
 }

@@ -44,12 +44,7 @@ pub struct Target {
 impl Target {
     /// What a step shows.
     pub fn of_view(view: &View) -> Self {
-        Self {
-            run: view.run,
-            node: view.node,
-            part: view.cells.clone(),
-            name: view.symbol.clone(),
-        }
+        Self { run: view.run, node: view.node, part: view.cells.clone(), name: view.symbol.clone() }
     }
 
     /// The whole of a node, batch axes of 1 left out.
@@ -136,11 +131,7 @@ impl Here<'_> {
                 }
             }
         }
-        Err(if later || in_own_run {
-            NameFault::NotYet
-        } else {
-            NameFault::Unknown(self.near(run, name))
-        })
+        Err(if later || in_own_run { NameFault::NotYet } else { NameFault::Unknown(self.near(run, name)) })
     }
 
     /// The nearest step at or before this one that shows the symbol, else (unless only the past counts) the first after.
@@ -149,16 +140,12 @@ impl Here<'_> {
         let split = places.partition_point(|(step, _)| *step <= self.at);
         let view = |(step, view): &(usize, usize)| {
             let view = &self.steps.list()[*step].views[*view];
-            run.is_none_or(|r| r == view.run)
-                .then(|| (*step, Target::of_view(view)))
+            run.is_none_or(|r| r == view.run).then(|| (*step, Target::of_view(view)))
         };
         // Of several in one step, the first.
         let before = places[..split].iter().rev().find_map(view);
         if let Some((step, _)) = before {
-            let first = places[..split]
-                .iter()
-                .filter(|p| p.0 == step)
-                .find_map(view);
+            let first = places[..split].iter().filter(|p| p.0 == step).find_map(view);
             return first.or(before);
         }
         let after = places[split..].iter().find_map(view)?;
@@ -184,12 +171,7 @@ impl Here<'_> {
         (!self.past || computed).then_some(())
     }
 
-    fn symbol_of_scenario(
-        &self,
-        name: &str,
-        only: Option<usize>,
-        later: &mut bool,
-    ) -> Option<Target> {
+    fn symbol_of_scenario(&self, name: &str, only: Option<usize>, later: &mut bool) -> Option<Target> {
         let spec = self.session.scenario.symbols.get(name)?;
         let run = match (&spec.run, only) {
             (Some(run), _) => self.session.run_named(run)?,
@@ -214,12 +196,7 @@ impl Here<'_> {
             return whole
                 .map(|(_, n)| n.path.to_string())
                 .or_else(|| nearest_of(name, program.nodes().map(|(_, n)| &*n.path)))
-                .or_else(|| {
-                    program
-                        .similar_paths(name, 1)
-                        .first()
-                        .map(|p| (*p).to_owned())
-                });
+                .or_else(|| program.similar_paths(name, 1).first().map(|p| (*p).to_owned()));
         }
         let own = self.session.scenario.symbols.keys().map(String::as_str);
         nearest_of(name, self.timeline.symbols().chain(own))
@@ -241,9 +218,7 @@ impl Here<'_> {
     /// What a target was before: before the edits in force; else where its symbol was shown last; else, for what no step
     /// shows, in the decoding call before.
     pub fn previous(&self, target: &Target) -> Option<Array> {
-        let Target {
-            run, node, part, ..
-        } = target;
+        let Target { run, node, part, .. } = target;
         if let Some(value) = self.values.unedited(*run, *node) {
             return Some(Array::of(*run, *node, value, part));
         }
@@ -252,11 +227,7 @@ impl Here<'_> {
         if let Some((step, view)) = places[..split].last() {
             let view = &self.steps.list()[*step].views[*view];
             let same = view.run == *run && view.node == *node && view.cells == *part;
-            return if same {
-                None
-            } else {
-                self.array(&Target::of_view(view)).ok()
-            };
+            return if same { None } else { self.array(&Target::of_view(view)).ok() };
         }
         let program = &self.session.runs[*run].program;
         let path = program.node(*node).path.strip_prefix("gen.")?;

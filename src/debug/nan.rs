@@ -143,20 +143,8 @@ fn report<T: Real>(trace: &Trace<T>, producer: Cell, arithmetic: &Arithmetic) ->
         _ => From::Computed,
     };
     let all = arithmetic.operands();
-    let mut operands: Vec<(Cell, f64)> = all
-        .iter()
-        .map(|c| (*c, trace.value(c.node).get(c.flat)))
-        .collect();
+    let mut operands: Vec<(Cell, f64)> = all.iter().map(|c| (*c, trace.value(c.node).get(c.flat))).collect();
     operands.sort_by_key(|(_, x)| x.is_finite());
     operands.truncate(MOST_OPERANDS);
-    Found {
-        producer,
-        from,
-        operands,
-        operand_count: all.len(),
-        producers: 1,
-        carriers: 0,
-        nodes: 0,
-        masked: 0,
-    }
+    Found { producer, from, operands, operand_count: all.len(), producers: 1, carriers: 0, nodes: 0, masked: 0 }
 }

@@ -109,13 +109,7 @@ pub fn pair(left: &AnyTrace, right: &AnyTrace, mapping: &Mapping, align: Align) 
 }
 
 /// The cells of a pair that differ, in the order of the left side.
-pub fn differing(
-    left: &AnyTrace,
-    right: &AnyTrace,
-    pair: &PathPair,
-    mapping: &Mapping,
-    align: Align,
-) -> Vec<CellPair> {
+pub fn differing(left: &AnyTrace, right: &AnyTrace, pair: &PathPair, mapping: &Mapping, align: Align) -> Vec<CellPair> {
     let (a, b) = (left.value(pair.left), right.value(pair.right));
     let beside = Beside::new(a.shape(), b.shape(), mapping, align);
     let cells = beside.iter().flat_map(Beside::pairs);
@@ -129,18 +123,14 @@ pub fn next_difference(pairs: &[PathPair], from: usize) -> Option<usize> {
 
 /// The pair before `from` in which cells differ.
 pub fn previous_difference(pairs: &[PathPair], from: usize) -> Option<usize> {
-    (0..from.min(pairs.len()))
-        .rev()
-        .find(|i| pairs[*i].differing > 0)
+    (0..from.min(pairs.len())).rev().find(|i| pairs[*i].differing > 0)
 }
 
 fn beside(right: &Program, path: &str, mapping: &Mapping) -> Option<NodeId> {
     match mapping {
         Mapping::Same | Mapping::Heads { .. } => right.find(path),
         Mapping::Prefix { from, to } => right.find(&format!("{to}{}", path.strip_prefix(from)?)),
-        Mapping::Call(call) => right
-            .find(&format!("gen.{call}.{path}"))
-            .or_else(|| right.find(path)),
+        Mapping::Call(call) => right.find(&format!("gen.{call}.{path}")).or_else(|| right.find(path)),
     }
 }
 
@@ -204,11 +194,7 @@ impl Beside {
         if matches!(mapping, Mapping::Heads { .. }) && !heads {
             return None;
         }
-        Some(Self {
-            part,
-            shapes: [*left, *right],
-            from: [from_left, from_right],
-        })
+        Some(Self { part, shapes: [*left, *right], from: [from_left, from_right] })
     }
 
     /// The shape of the part that both have.
@@ -225,14 +211,9 @@ impl Beside {
     pub fn at(&self, index: &[usize]) -> CellPair {
         let flat = |side: usize| {
             let strides = self.shapes[side].strides();
-            (0..self.part.rank())
-                .map(|d| (index[d] + self.from[side][d]) * strides[d])
-                .sum()
+            (0..self.part.rank()).map(|d| (index[d] + self.from[side][d]) * strides[d]).sum()
         };
-        CellPair {
-            left: flat(0),
-            right: flat(1),
-        }
+        CellPair { left: flat(0), right: flat(1) }
     }
 
     /// The index in the part of a cell of one side (0 left, 1 right), where it is in it.

@@ -60,9 +60,7 @@ pub fn first_positions(session: &Session, run: usize, most: usize) -> Vec<Positi
                 let wanted = Some(position + by).filter(|j| row.get(*j) == Some(&label));
                 let after = wanted.or_else(|| (position..tokens).find(|j| row[*j] == label));
                 let before = || (0..position).rev().find(|j| row[*j] == label);
-                after
-                    .or_else(before)
-                    .map(|j| j as isize - position as isize)
+                after.or_else(before).map(|j| j as isize - position as isize)
             });
             Position {
                 batch,

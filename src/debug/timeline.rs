@@ -55,15 +55,9 @@ impl Timeline {
                     }
                 }
                 let place = (at, v);
-                t.symbols
-                    .entry(view.symbol.clone())
-                    .or_default()
-                    .push(place);
+                t.symbols.entry(view.symbol.clone()).or_default().push(place);
             }
-            let mut paths = step
-                .views
-                .iter()
-                .map(|v| &runs[v.run].program.node(v.node).path);
+            let mut paths = step.views.iter().map(|v| &runs[v.run].program.node(v.node).path);
             let frame = paths.find_map(|path| frame_of(path)).or(frames[step.run]);
             frames[step.run] = frame;
             t.frames.push(frame);

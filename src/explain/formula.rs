@@ -1,8 +1,6 @@
 //! The formula of a tensor, from the program: `score1 = Q1 · K1ᵀ / √2`.
 
-use crate::program::{
-    Affine, Binary, Constant, Leaf, NodeId, Op, Pick, Program, Reduction, ScopeKind, Unary,
-};
+use crate::program::{Affine, Binary, Constant, Leaf, NodeId, Op, Pick, Program, Reduction, ScopeKind, Unary};
 use crate::text::NumberFormat;
 
 /// The right-hand side of `node`'s formula; `names` gives the symbol of a tensor. Empty for a given tensor.
@@ -60,18 +58,9 @@ impl Writer<'_> {
             // A number given in the line itself.
             Op::Leaf(Leaf::Constant(Constant::Filled(c))) if node.inline => plain(constant(*c)),
             Op::Leaf(_) => plain((self.names)(id)),
-            Op::MatMul {
-                transpose_a,
-                transpose_b,
-            } => {
+            Op::MatMul { transpose_a, transpose_b } => {
                 let t = |on: &bool| if *on { "ᵀ" } else { "" };
-                plain(format!(
-                    "{}{} · {}{}",
-                    tight(0),
-                    t(transpose_a),
-                    tight(1),
-                    t(transpose_b)
-                ))
+                plain(format!("{}{} · {}{}", tight(0), t(transpose_a), tight(1), t(transpose_b)))
             }
             Op::Unary(f) => plain(match f {
                 Unary::Neg => format!("-{}", tight(0)),
@@ -97,9 +86,7 @@ impl Writer<'_> {
                 // Both of its ways are this function.
                 Binary::LnOr => plain(format!("ln({})", x(0).0)),
                 Binary::Mul | Binary::MulOrZero => plain(format!("{} ⊙ {}", tight(0), tight(1))),
-                Binary::Div | Binary::DivOrZero => {
-                    plain(format!("{} / {}", tight(0), self.divisor(node.inputs[1])))
-                }
+                Binary::Div | Binary::DivOrZero => plain(format!("{} / {}", tight(0), self.divisor(node.inputs[1]))),
                 Binary::Max => plain(format!("max({}, {})", x(0).0, x(1).0)),
             },
             Op::Affine(f) => match f {
@@ -154,9 +141,7 @@ impl Writer<'_> {
                 return Some(constant(-c));
             }
             match inline(id)? {
-                n if matches!(n.op, Op::Unary(Unary::Neg)) => {
-                    Some(self.write(n.inputs[0], false).0)
-                }
+                n if matches!(n.op, Op::Unary(Unary::Neg)) => Some(self.write(n.inputs[0], false).0),
                 _ => None,
             }
         };
@@ -187,11 +172,7 @@ impl Writer<'_> {
                 | Op::MatMul { .. }
                 | Op::Unary(Unary::Neg)
         );
-        if sum || node.inline && product {
-            format!("({text})")
-        } else {
-            text
-        }
+        if sum || node.inline && product { format!("({text})") } else { text }
     }
 }
 
@@ -204,11 +185,7 @@ fn is_sum(name: &str) -> bool {
 fn constant(c: f64) -> String {
     let square = c * c;
     let near = square.round();
-    if c > 0.0
-        && c.fract() != 0.0
-        && (2.0..1e6).contains(&near)
-        && (square - near).abs() < 1e-9 * near
-    {
+    if c > 0.0 && c.fract() != 0.0 && (2.0..1e6).contains(&near) && (square - near).abs() < 1e-9 * near {
         return format!("√{near}");
     }
     let (text, power) = (format!("{c}"), format!("{c:e}"));

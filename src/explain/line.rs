@@ -26,10 +26,7 @@ pub struct Style {
 
 impl Default for Style {
     fn default() -> Self {
-        Self {
-            number: NumberFormat::default(),
-            most_terms: usize::MAX,
-        }
+        Self { number: NumberFormat::default(), most_terms: usize::MAX }
     }
 }
 
@@ -76,11 +73,7 @@ pub struct Explainer<'t> {
 impl<'t> Explainer<'t> {
     /// For `trace`.
     pub fn new(trace: &'t AnyTrace) -> Self {
-        Self {
-            trace,
-            values: RefCell::default(),
-            lang: Lang::En,
-        }
+        Self { trace, values: RefCell::default(), lang: Lang::En }
     }
 
     /// The smallest positive number of full precision that its trace can hold.
@@ -121,10 +114,7 @@ impl<'t> Explainer<'t> {
     /// The value of a cell.
     pub fn value(&self, c: Cell) -> f64 {
         let mut values = self.values.borrow_mut();
-        values
-            .entry(c.node)
-            .or_insert_with(|| self.trace.value(c.node))
-            .get(c.flat)
+        values.entry(c.node).or_insert_with(|| self.trace.value(c.node)).get(c.flat)
     }
 
     /// The arithmetic of a cell.
@@ -142,13 +132,7 @@ impl<'t> Explainer<'t> {
     }
 
     /// The line of `cell`, whose name (such as `score1[0][1]`) is `name`. `names` gives the names of other cells.
-    pub fn line(
-        &self,
-        name: &str,
-        cell: Cell,
-        style: &Style,
-        names: &dyn Fn(Cell) -> Option<String>,
-    ) -> Line {
+    pub fn line(&self, name: &str, cell: Cell, style: &Style, names: &dyn Fn(Cell) -> Option<String>) -> Line {
         let value = self.value(cell);
         let arithmetic = self.arithmetic(cell);
         let mut spans = vec![text(format!("{name} = "))];
@@ -158,16 +142,10 @@ impl<'t> Explainer<'t> {
             // A number that was only moved: say from where.
             Some(Moved::From(from)) => {
                 if let Some(from_name) = names(from).filter(|n| n != name) {
-                    spans.push(Span {
-                        text: from_name,
-                        cell: Some(from),
-                    });
+                    spans.push(Span { text: from_name, cell: Some(from) });
                     spans.push(text(" = "));
                 }
-                spans.push(Span {
-                    text: result,
-                    cell: Some(from),
-                });
+                spans.push(Span { text: result, cell: Some(from) });
             }
             Some(Moved::Given) => {
                 spans.push(text(result));
@@ -241,14 +219,8 @@ impl<'t> Explainer<'t> {
     }
 
     fn shown(&self, c: Cell, style: &Style) -> Piece {
-        let span = Span {
-            text: self.number(c, style.number),
-            cell: Some(c),
-        };
-        Piece {
-            spans: vec![span],
-            binds: Binds::Atom,
-        }
+        let span = Span { text: self.number(c, style.number), cell: Some(c) };
+        Piece { spans: vec![span], binds: Binds::Atom }
     }
 
     fn piece(&self, c: Cell, root: bool, style: &Style) -> Piece {
@@ -269,12 +241,7 @@ impl<'t> Explainer<'t> {
             Arithmetic::Dot(a, b) => {
                 let terms = a.cells().zip(b.cells()).collect::<Vec<_>>();
                 Self::sum(&terms, style, |(a, b)| {
-                    Piece::join(
-                        inner(a).inside(Binds::Product),
-                        "×",
-                        inner(b).inside(Binds::Product),
-                        Binds::Product,
-                    )
+                    Piece::join(inner(a).inside(Binds::Product), "×", inner(b).inside(Binds::Product), Binds::Product)
                 })
             }
             Arithmetic::Fold(kind, line) => {
@@ -297,19 +264,12 @@ impl<'t> Explainer<'t> {
                 if self.value(mask) == 0.0 {
                     return inner(x);
                 }
-                let fill = if fill == f64::NEG_INFINITY || fill == f64::MIN {
-                    "-∞".to_owned()
-                } else {
-                    short(fill)
-                };
+                let fill = if fill == f64::NEG_INFINITY || fill == f64::MIN { "-∞".to_owned() } else { short(fill) };
                 let why = self.why_masked(mask).unwrap_or_default();
                 let mut spans = vec![text(format!("mask({why}): "))];
                 spans.extend(inner(x).spans);
                 spans.push(text(format!(" → {fill}")));
-                Piece {
-                    spans,
-                    binds: Binds::Sum,
-                }
+                Piece { spans, binds: Binds::Sum }
             }
             Arithmetic::Scatter(base, terms) => {
                 // A base of zeros is where a gradient begins to be summed: only the terms are written.
@@ -323,23 +283,13 @@ impl<'t> Explainer<'t> {
                     let less = Piece::atom(constant(-self.value(one), style));
                     return Piece::join(inner(base), " - ", less, Binds::Sum);
                 }
-                let cells: Vec<Cell> = (!zero || terms.is_empty())
-                    .then_some(base)
-                    .into_iter()
-                    .chain(terms)
-                    .collect();
+                let cells: Vec<Cell> = (!zero || terms.is_empty()).then_some(base).into_iter().chain(terms).collect();
                 Self::sum(&cells, style, |c| inner(c).signed_term())
             }
-            Arithmetic::ArgMax(line) => Piece::call(
-                "argmax",
-                self.list(&line.cells().collect::<Vec<_>>(), style),
-            ),
+            Arithmetic::ArgMax(line) => Piece::call("argmax", self.list(&line.cells().collect::<Vec<_>>(), style)),
             Arithmetic::ArgSort(line, rank) => {
                 let all = self.list(&line.cells().collect::<Vec<_>>(), style);
-                Piece::call(
-                    "argsort",
-                    Piece::join(all, "; ", Piece::atom((rank + 1).to_string()), Binds::Sum),
-                )
+                Piece::call("argsort", Piece::join(all, "; ", Piece::atom((rank + 1).to_string()), Binds::Sum))
             }
             Arithmetic::Sample(line, drawn) => {
                 let all = self.list(&line.cells().collect::<Vec<_>>(), style);
@@ -352,11 +302,7 @@ impl<'t> Explainer<'t> {
         let mut spans = Vec::new();
         let short = terms.len() > style.most_terms.max(3);
         let tail = usize::from(short);
-        let head = if short {
-            style.most_terms.max(3) - 1
-        } else {
-            terms.len()
-        };
+        let head = if short { style.most_terms.max(3) - 1 } else { terms.len() };
         let shown = terms[..head].iter().chain(&terms[terms.len() - tail..]);
         for (i, &x) in shown.enumerate() {
             if i > 0 {
@@ -367,23 +313,12 @@ impl<'t> Explainer<'t> {
             }
             spans.extend(piece(x).spans);
         }
-        Piece {
-            spans,
-            binds: if terms.len() > 1 {
-                Binds::Sum
-            } else {
-                Binds::Product
-            },
-        }
+        Piece { spans, binds: if terms.len() > 1 { Binds::Sum } else { Binds::Product } }
     }
 
     fn list(&self, cells: &[Cell], style: &Style) -> Piece {
         let short = cells.len() > style.most_terms.max(3);
-        let head = if short {
-            style.most_terms.max(3) - 1
-        } else {
-            cells.len()
-        };
+        let head = if short { style.most_terms.max(3) - 1 } else { cells.len() };
         let mut spans = Vec::new();
         for (i, &c) in cells[..head].iter().enumerate() {
             if i > 0 {
@@ -394,49 +329,24 @@ impl<'t> Explainer<'t> {
         if short {
             spans.push(text(format!(", …({})…", cells.len() - head)));
         }
-        Piece {
-            spans,
-            binds: Binds::Sum,
-        }
+        Piece { spans, binds: Binds::Sum }
     }
 
     fn affine(&self, f: Affine, x: Cell, node: NodeId, inner: Piece, style: &Style) -> Piece {
         let program = self.program();
         let in_norm = || {
-            program
-                .enclosing(node, |k| {
-                    matches!(k, ScopeKind::LayerNorm { .. } | ScopeKind::RmsNorm { .. })
-                })
-                .is_some()
+            program.enclosing(node, |k| matches!(k, ScopeKind::LayerNorm { .. } | ScopeKind::RmsNorm { .. })).is_some()
         };
         match f {
-            Affine::Add(_) if in_norm() => Piece::join(
-                inner.inside(Binds::Product),
-                "+",
-                Piece::atom("ε"),
-                Binds::Sum,
-            ),
-            Affine::Add(c) => Piece::join(
-                inner,
-                " + ",
-                Piece::atom(constant(c, style)).signed(),
-                Binds::Sum,
-            ),
+            Affine::Add(_) if in_norm() => Piece::join(inner.inside(Binds::Product), "+", Piece::atom("ε"), Binds::Sum),
+            Affine::Add(c) => Piece::join(inner, " + ", Piece::atom(constant(c, style)).signed(), Binds::Sum),
             // A number that is scaled stands in brackets, as in (1.5829)/1.4142.
             Affine::Mul(c) => {
-                let inner = if program.node(x.node).inline {
-                    inner.inside(Binds::Atom)
-                } else {
-                    inner.bracketed()
-                };
+                let inner = if program.node(x.node).inline { inner.inside(Binds::Atom) } else { inner.bracketed() };
                 Piece::join(inner, "×", Piece::atom(constant(c, style)), Binds::Product)
             }
             Affine::Div(c) => {
-                let inner = if program.node(x.node).inline {
-                    inner.inside(Binds::Atom)
-                } else {
-                    inner.bracketed()
-                };
+                let inner = if program.node(x.node).inline { inner.inside(Binds::Atom) } else { inner.bracketed() };
                 Piece::join(inner, "/", Piece::atom(constant(c, style)), Binds::Product)
             }
         }
@@ -475,26 +385,15 @@ impl<'t> Explainer<'t> {
             Binary::Add if right.path.ends_with("mask_bias") && zero(b) => inner(a),
             Binary::Sub if matches!(right.op, Op::Unary(Unary::Guard)) && zero(b) => inner(a),
             Binary::Add => Piece::join(inner(a), " + ", inner(b).signed_right(), Binds::Sum),
-            Binary::Sub => Piece::join(
-                inner(a),
-                " - ",
-                inner(b).inside(Binds::Product).signed(),
-                Binds::Sum,
-            ),
+            Binary::Sub => Piece::join(inner(a), " - ", inner(b).inside(Binds::Product).signed(), Binds::Sum),
             Binary::LnOr if self.value(a) < self.smallest_normal() => inner(b),
             Binary::LnOr => unary(Unary::Ln, inner(a)),
-            Binary::Mul | Binary::MulOrZero => Piece::join(
-                inner(a).inside(Binds::Product),
-                "×",
-                inner(b).inside(Binds::Product),
-                Binds::Product,
-            ),
-            Binary::Div | Binary::DivOrZero => Piece::join(
-                inner(a).inside(Binds::Product),
-                "/",
-                inner(b).inside(Binds::Atom),
-                Binds::Product,
-            ),
+            Binary::Mul | Binary::MulOrZero => {
+                Piece::join(inner(a).inside(Binds::Product), "×", inner(b).inside(Binds::Product), Binds::Product)
+            }
+            Binary::Div | Binary::DivOrZero => {
+                Piece::join(inner(a).inside(Binds::Product), "/", inner(b).inside(Binds::Atom), Binds::Product)
+            }
             Binary::Max => Piece::call("max", Piece::join(inner(a), ", ", inner(b), Binds::Sum)),
         }
     }

@@ -13,11 +13,8 @@ const REASONS: [(u8, &str); 4] = [
 
 /// The reasons in `bits` as words: `causal, padding`; empty where there are none.
 pub fn reasons(bits: u8, lang: Lang) -> String {
-    let words: Vec<String> = REASONS
-        .iter()
-        .filter(|(bit, _)| bits & bit != 0)
-        .map(|(_, key)| Msg::new(key).render(lang))
-        .collect();
+    let words: Vec<String> =
+        REASONS.iter().filter(|(bit, _)| bits & bit != 0).map(|(_, key)| Msg::new(key).render(lang)).collect();
     words.join(", ")
 }
 
@@ -35,10 +32,7 @@ pub struct EmptyRow {
 impl EmptyRow {
     /// The row as a warning.
     pub fn message(&self, program: &Program, lang: Lang) -> Msg {
-        let index = self
-            .index
-            .iter()
-            .fold(String::new(), |all, i| all + &format!("[{i}]"));
+        let index = self.index.iter().fold(String::new(), |all, i| all + &format!("[{i}]"));
         Msg::new("explain.mask.empty_row")
             .arg("path", &program.node(self.node).path)
             .arg("index", index)
@@ -59,11 +53,7 @@ pub fn empty_rows(program: &Program) -> Vec<EmptyRow> {
         for (row, bits) in mask.reasons.chunks_exact(keys.max(1)).enumerate() {
             if bits.iter().all(|b| *b != 0) {
                 let index = node.shape.unflat(row * keys)[..rank.saturating_sub(1)].to_vec();
-                found.push(EmptyRow {
-                    node: id,
-                    index,
-                    reasons: bits.iter().fold(0, |all, b| all | b),
-                });
+                found.push(EmptyRow { node: id, index, reasons: bits.iter().fold(0, |all, b| all | b) });
             }
         }
     }

@@ -26,13 +26,7 @@ impl Piece {
     }
 
     pub(super) fn atom(text: impl Into<String>) -> Self {
-        Self {
-            spans: vec![Span {
-                text: text.into(),
-                cell: None,
-            }],
-            binds: Binds::Atom,
-        }
+        Self { spans: vec![Span { text: text.into(), cell: None }], binds: Binds::Atom }
     }
 
     pub(super) fn bracketed(mut self) -> Self {
@@ -43,21 +37,14 @@ impl Piece {
     }
 
     pub(super) fn inside(self, at_least: Binds) -> Self {
-        if self.binds < at_least {
-            self.bracketed()
-        } else {
-            self
-        }
+        if self.binds < at_least { self.bracketed() } else { self }
     }
 
     pub(super) fn call(name: &str, inner: Piece) -> Self {
         let mut spans = vec![text(format!("{name}("))];
         spans.extend(inner.spans);
         spans.push(text(")"));
-        Self {
-            spans,
-            binds: Binds::Atom,
-        }
+        Self { spans, binds: Binds::Atom }
     }
 
     pub(super) fn join(left: Piece, sign: &str, right: Piece, binds: Binds) -> Self {
@@ -83,19 +70,12 @@ impl Piece {
     }
 
     pub(super) fn signed(self) -> Self {
-        if self.is_negative() {
-            self.bracketed()
-        } else {
-            self
-        }
+        if self.is_negative() { self.bracketed() } else { self }
     }
 }
 
 pub(super) fn text(t: impl Into<String>) -> Span {
-    Span {
-        text: t.into(),
-        cell: None,
-    }
+    Span { text: t.into(), cell: None }
 }
 
 pub(super) fn unary(f: Unary, x: Piece) -> Piece {
@@ -122,29 +102,20 @@ pub(super) fn unary(f: Unary, x: Piece) -> Piece {
             let mut spans = vec![text("|")];
             spans.extend(x.spans);
             spans.push(text("|"));
-            Piece {
-                spans,
-                binds: Binds::Atom,
-            }
+            Piece { spans, binds: Binds::Atom }
         }
         Unary::Relu => {
             let mut spans = vec![text("max(0, ")];
             spans.extend(x.spans);
             spans.push(text(")"));
-            Piece {
-                spans,
-                binds: Binds::Atom,
-            }
+            Piece { spans, binds: Binds::Atom }
         }
         Unary::Sigmoid => Piece::call("σ", x),
         Unary::Step => {
             let mut spans = vec![text("[")];
             spans.extend(x.spans);
             spans.push(text(" > 0]"));
-            Piece {
-                spans,
-                binds: Binds::Atom,
-            }
+            Piece { spans, binds: Binds::Atom }
         }
         f => Piece::call(f.name(), x),
     }
@@ -153,21 +124,13 @@ pub(super) fn unary(f: Unary, x: Piece) -> Piece {
 pub(super) fn constant(c: f64, style: &Style) -> String {
     let text = style.number.format(c);
     // A constant too small for the chosen precision must not read as 0.
-    if c != 0.0 && style.number.format(0.0) == text {
-        short(c)
-    } else {
-        text
-    }
+    if c != 0.0 && style.number.format(0.0) == text { short(c) } else { text }
 }
 
 /// The shortest exact form, such as `-1e9`.
 pub(super) fn short(x: f64) -> String {
     let (plain, exponent) = (format!("{x}"), format!("{x:e}"));
-    if exponent.len() < plain.len() {
-        exponent
-    } else {
-        plain
-    }
+    if exponent.len() < plain.len() { exponent } else { plain }
 }
 
 /// A number as a person writes it: large round ones in powers of ten.

@@ -48,26 +48,10 @@ impl View for Raw {
 
 fn raw<T: Real>(t: &Tensor<T>) -> Raw {
     let (dtype, bytes) = match T::PRECISION {
-        Precision::F64 => (
-            Dtype::F64,
-            t.data()
-                .iter()
-                .flat_map(|x| x.bits().to_le_bytes())
-                .collect(),
-        ),
-        Precision::F32 => (
-            Dtype::F32,
-            t.data()
-                .iter()
-                .flat_map(|x| (x.bits() as u32).to_le_bytes())
-                .collect(),
-        ),
+        Precision::F64 => (Dtype::F64, t.data().iter().flat_map(|x| x.bits().to_le_bytes()).collect()),
+        Precision::F32 => (Dtype::F32, t.data().iter().flat_map(|x| (x.bits() as u32).to_le_bytes()).collect()),
     };
-    Raw {
-        dtype,
-        shape: t.shape().dims().to_vec(),
-        bytes,
-    }
+    Raw { dtype, shape: t.shape().dims().to_vec(), bytes }
 }
 
 /// Writes the state of a training run; an existing file is replaced at once or not at all.
@@ -91,8 +75,7 @@ pub fn save<T: Real>(path: &Path, state: &State<T>, losses: &[f64]) -> Result<()
     tensors.sort_by(|a, b| a.0.cmp(&b.0));
     let metadata = HashMap::from([(UPDATE.to_owned(), state.update.to_string())]);
     write_file(path, true, |out| {
-        let bytes =
-            safetensors::serialize(tensors, Some(metadata)).map_err(std::io::Error::other)?;
+        let bytes = safetensors::serialize(tensors, Some(metadata)).map_err(std::io::Error::other)?;
         out.write_all(&bytes)
     })
 }
@@ -104,11 +87,7 @@ pub fn save<T: Real>(path: &Path, state: &State<T>, losses: &[f64]) -> Result<()
 /// F32 nor F64.
 pub fn load<T: Real>(path: &Path) -> Result<(State<T>, Vec<f64>), Msg> {
     let name = escape(&path.to_string_lossy()).into_owned();
-    let unreadable = |why: &dyn std::fmt::Display| {
-        Msg::new("train.checkpoint.read")
-            .arg("path", &name)
-            .arg("why", why)
-    };
+    let unreadable = |why: &dyn std::fmt::Display| Msg::new("train.checkpoint.read").arg("path", &name).arg("why", why);
     let bytes = fs::read(path).map_err(|e| unreadable(&e))?;
     let tensors = SafeTensors::deserialize(&bytes).map_err(|e| unreadable(&e))?;
     let (_, header) = SafeTensors::read_metadata(&bytes).map_err(|e| unreadable(&e))?;
@@ -136,11 +115,7 @@ pub fn load<T: Real>(path: &Path) -> Result<(State<T>, Vec<f64>), Msg> {
             continue;
         }
         if view.shape().len() > crate::tensor::MAX_RANK {
-            return Err(unreadable(&format!(
-                "{} has {} axes",
-                escape(tensor),
-                view.shape().len()
-            )));
+            return Err(unreadable(&format!("{} has {} axes", escape(tensor), view.shape().len())));
         }
         let data: Vec<T> = numbers.into_iter().map(T::from_f64).collect();
         let value = Value::Float(Tensor::new(Shape::new(view.shape()), data));

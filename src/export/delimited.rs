@@ -12,8 +12,8 @@ use super::doc::{StepDoc, Table};
 use crate::text::escape;
 
 const COLUMNS: [&str; 13] = [
-    "scenario", "run", "step", "section", "phase", "title", "symbol", "path", "slice", "index",
-    "row", "column", "value",
+    "scenario", "run", "step", "section", "phase", "title", "symbol", "path", "slice", "index", "row", "column",
+    "value",
 ];
 
 pub(super) fn begin(out: &mut impl Write, delimiter: u8) -> io::Result<()> {
@@ -22,12 +22,7 @@ pub(super) fn begin(out: &mut impl Write, delimiter: u8) -> io::Result<()> {
     writer.flush()
 }
 
-pub(super) fn step(
-    out: &mut impl Write,
-    options: &Options,
-    doc: &StepDoc,
-    delimiter: u8,
-) -> io::Result<()> {
+pub(super) fn step(out: &mut impl Write, options: &Options, doc: &StepDoc, delimiter: u8) -> io::Result<()> {
     let mut writer = writer(out, delimiter);
     let number = doc.number();
     let mut derivations: HashMap<(&str, &[usize]), &str> = HashMap::new();
@@ -66,18 +61,13 @@ pub(super) fn step(
             }
             writer.write_field(&place)?;
             let label = |labels: &[Cow<'_, str>], axis: Option<usize>| {
-                axis.and_then(|a| labels.get(index[a]))
-                    .map_or_else(String::new, |l| l.clone().into_owned())
+                axis.and_then(|a| labels.get(index[a])).map_or_else(String::new, |l| l.clone().into_owned())
             };
             writer.write_field(label(&rows, rank.checked_sub(2)))?;
             writer.write_field(label(&columns, rank.checked_sub(1)))?;
             writer.write_field(cell.exact())?;
             let derivation = derivations.get(&(tensor.symbol.as_str(), index.as_slice()));
-            writer.write_field(
-                derivation
-                    .map_or(Cow::Borrowed(""), |d| guarded(d))
-                    .as_bytes(),
-            )?;
+            writer.write_field(derivation.map_or(Cow::Borrowed(""), |d| guarded(d)).as_bytes())?;
             writer.write_record(None::<&[u8]>)?;
             advance(&mut index, &tensor.shape);
         }
@@ -89,11 +79,7 @@ pub(super) fn step(
 }
 
 /// A table of texts: one row a cell, named by the first cell of its row and the heading of its column.
-fn write_texts<W: Write>(
-    writer: &mut csv::Writer<W>,
-    doc: &StepDoc,
-    table: &Table,
-) -> io::Result<()> {
+fn write_texts<W: Write>(writer: &mut csv::Writer<W>, doc: &StepDoc, table: &Table) -> io::Result<()> {
     let number = doc.number();
     for (r, row) in table.rows.iter().enumerate() {
         for (c, cell) in row.iter().enumerate().skip(1) {
@@ -123,10 +109,7 @@ fn write_texts<W: Write>(
 }
 
 fn writer<W: Write>(out: W, delimiter: u8) -> csv::Writer<W> {
-    csv::WriterBuilder::new()
-        .delimiter(delimiter)
-        .has_headers(false)
-        .from_writer(out)
+    csv::WriterBuilder::new().delimiter(delimiter).has_headers(false).from_writer(out)
 }
 
 /// The next index, row-major.

@@ -113,10 +113,7 @@ impl StepDoc {
     /// `InvalidInput`, naming the tensor.
     pub(super) fn check(&self) -> io::Result<()> {
         for tensor in &self.tensors {
-            let cells = tensor
-                .shape
-                .iter()
-                .try_fold(1_usize, |n, &d| n.checked_mul(d));
+            let cells = tensor.shape.iter().try_fold(1_usize, |n, &d| n.checked_mul(d));
             if cells != Some(tensor.values.len()) {
                 return Err(io::Error::new(
                     io::ErrorKind::InvalidInput,
@@ -137,11 +134,7 @@ impl StepDoc {
 impl TensorDoc {
     /// Path and slice: `encoder.0.self_attn.scores[head=0]`.
     pub fn place(&self) -> String {
-        if self.slice.is_empty() {
-            self.path.clone()
-        } else {
-            format!("{}[{}]", self.path, self.slice)
-        }
+        if self.slice.is_empty() { self.path.clone() } else { format!("{}[{}]", self.path, self.slice) }
     }
 
     /// Lengths and names of the axes: `query 4 × key 4`; empty for a scalar.

@@ -35,13 +35,7 @@ pub const COMPARISON: &str = "comparison";
 ///
 /// # Errors
 /// Where its run cannot run.
-pub fn document(
-    s: &Session,
-    steps: &Steps,
-    at: usize,
-    step: &Step,
-    settings: &Settings,
-) -> Result<StepDoc, RunError> {
+pub fn document(s: &Session, steps: &Steps, at: usize, step: &Step, settings: &Settings) -> Result<StepDoc, RunError> {
     let mut doc = StepDoc {
         scenario: s.scenario.name.clone(),
         run: s.runs[step.run].name.clone(),
@@ -59,16 +53,10 @@ pub fn document(
     if step.views.is_empty() && step.phase == COMPARISON {
         doc.table = stages(s, settings.lang)?;
     }
-    let style = Style {
-        number: settings.number,
-        most_terms: settings.terms,
-    };
+    let style = Style { number: settings.number, most_terms: settings.terms };
     for view in &step.views {
         let exact = s.trace(view.run).map_err(Clone::clone)?;
-        let rounded = settings
-            .round
-            .map(|digits| s.rounded(view.run, digits))
-            .transpose()?;
+        let rounded = settings.round.map(|digits| s.rounded(view.run, digits)).transpose()?;
         let trace: &AnyTrace = rounded.as_ref().map_or(exact, Arc::as_ref);
         doc.tensors.push(tensor(s, trace, view));
         let explainer = Explainer::new(trace).speaking(settings.lang);
@@ -83,25 +71,13 @@ pub fn document(
             let line = explainer.line(&view.cell_name(&index), cell, &style, &names);
             let mut text = line.text();
             if let Some(exactly) = &exactly {
-                let (ours, theirs) = (
-                    explainer.number(cell, settings.number),
-                    exactly.number(cell, settings.number),
-                );
+                let (ours, theirs) = (explainer.number(cell, settings.number), exactly.number(cell, settings.number));
                 if ours != theirs {
                     text.push(' ');
-                    text.push_str(
-                        &Msg::new("explain.rounded")
-                            .arg("value", theirs)
-                            .render(settings.lang),
-                    );
+                    text.push_str(&Msg::new("explain.rounded").arg("value", theirs).render(settings.lang));
                 }
             }
-            doc.derivations.push(DerivationDoc {
-                symbol: view.symbol.clone(),
-                index,
-                text,
-                value: line.value,
-            });
+            doc.derivations.push(DerivationDoc { symbol: view.symbol.clone(), index, text, value: line.value });
         }
     }
     Ok(doc)
@@ -139,9 +115,7 @@ fn corners(cells: &ResolvedSlice) -> Vec<usize> {
         let ends = if n > 1 { vec![0, n - 1] } else { vec![0] };
         let longer = |index: &Vec<usize>| {
             let index = index.clone();
-            ends.iter()
-                .map(move |end| [&index[..], &[*end]].concat())
-                .collect::<Vec<_>>()
+            ends.iter().map(move |end| [&index[..], &[*end]].concat()).collect::<Vec<_>>()
         };
         at = at.iter().flat_map(longer).collect();
     }
@@ -155,21 +129,11 @@ fn moved_part(program: &Program, view: &View) -> Option<String> {
         return None;
     }
     let count = view.cells.shape().len();
-    let flats = if count <= MOST_MOVED {
-        view.cells.flats().collect()
-    } else {
-        corners(&view.cells)
-    };
-    let cell = |flat| Cell {
-        node: view.node,
-        flat,
-    };
+    let flats = if count <= MOST_MOVED { view.cells.flats().collect() } else { corners(&view.cells) };
+    let cell = |flat| Cell { node: view.node, flat };
     let mut cells: Vec<Cell> = flats.into_iter().map(cell).collect();
     loop {
-        cells = cells
-            .iter()
-            .map(|c| copied(program, *c))
-            .collect::<Option<_>>()?;
+        cells = cells.iter().map(|c| copied(program, *c)).collect::<Option<_>>()?;
         let at = cells.first()?.node;
         if !program.node(at).inline {
             break;
@@ -188,9 +152,7 @@ fn moved_part(program: &Program, view: &View) -> Option<String> {
         .enumerate()
         .filter(|(_, n)| **n > 1)
         .map(|(d, n)| {
-            let (first, end) = at.iter().fold((*n, 0), |(first, end), i| {
-                (first.min(i[d]), end.max(i[d] + 1))
-            });
+            let (first, end) = at.iter().fold((*n, 0), |(first, end), i| (first.min(i[d]), end.max(i[d] + 1)));
             if (first, end) == (0, *n) {
                 return ":".to_owned();
             }
@@ -207,12 +169,8 @@ pub fn tensor(s: &Session, trace: &AnyTrace, view: &View) -> TensorDoc {
     let path = trace.program().node(view.node).path.to_string();
     let value = trace.value(view.node);
     let values = match &value {
-        AnyValue::F64(Value::Float(t)) => {
-            CellValues::F64(view.cells.flats().map(|i| t.data()[i]).collect())
-        }
-        AnyValue::F32(Value::Float(t)) => {
-            CellValues::F32(view.cells.flats().map(|i| t.data()[i]).collect())
-        }
+        AnyValue::F64(Value::Float(t)) => CellValues::F64(view.cells.flats().map(|i| t.data()[i]).collect()),
+        AnyValue::F32(Value::Float(t)) => CellValues::F32(view.cells.flats().map(|i| t.data()[i]).collect()),
         other => with_any!(AnyValue, other, v => match v {
             Value::Bool(t) => CellValues::Bool(view.cells.flats().map(|i| t.data()[i]).collect()),
             v => CellValues::Int(view.cells.flats().map(|i| v.get(i) as i64).collect()),

@@ -33,21 +33,15 @@ impl Target {
     ///
     /// # Errors
     /// See [`write_file`]. On standard output, a reader that went away is [`Error::is_broken_pipe`].
-    pub fn write(
-        &self,
-        overwrite: bool,
-        body: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-    ) -> Result<(), Error> {
+    pub fn write(&self, overwrite: bool, body: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Error> {
         match self {
             Self::File(path) => write_file(path, overwrite, body),
             Self::Stdout => {
                 let mut out = BufWriter::new(io::stdout().lock());
-                body(&mut out)
-                    .and_then(|()| out.flush())
-                    .map_err(|source| Error {
-                        msg: Msg::new("export.file.stdout").arg("error", &source),
-                        source: Some(source),
-                    })
+                body(&mut out).and_then(|()| out.flush()).map_err(|source| Error {
+                    msg: Msg::new("export.file.stdout").arg("error", &source),
+                    source: Some(source),
+                })
             }
         }
     }
@@ -66,16 +60,11 @@ pub struct Error {
 impl Error {
     /// Whether the reader of standard output went away, which is no fault.
     pub fn is_broken_pipe(&self) -> bool {
-        self.source
-            .as_ref()
-            .is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+        self.source.as_ref().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
     }
 
     fn plain(key: &'static str, path: &Path) -> Self {
-        Self {
-            msg: Msg::new(key).arg("path", escape(&path.to_string_lossy())),
-            source: None,
-        }
+        Self { msg: Msg::new(key).arg("path", escape(&path.to_string_lossy())), source: None }
     }
 
     fn io(path: &Path, source: io::Error) -> Self {
@@ -90,10 +79,7 @@ impl Error {
         if key == "export.file.failed" {
             msg = msg.arg("error", &source);
         }
-        Self {
-            msg,
-            source: Some(source),
-        }
+        Self { msg, source: Some(source) }
     }
 }
 
@@ -119,11 +105,7 @@ pub fn write_file(
         Err(e) if e.kind() == io::ErrorKind::NotFound => None,
         Err(e) => return Err(fail(e)),
     };
-    let target = if old.is_some() {
-        fs::canonicalize(path).map_err(fail)?
-    } else {
-        path.to_owned()
-    };
+    let target = if old.is_some() { fs::canonicalize(path).map_err(fail)? } else { path.to_owned() };
     let folder = match target.parent() {
         Some(p) if !p.as_os_str().is_empty() => p,
         _ => Path::new("."),
@@ -140,11 +122,7 @@ pub fn write_file(
         fs::set_permissions(temporary.path(), permissions).map_err(fail)?;
     }
     temporary.as_file().sync_all().map_err(fail)?;
-    let renamed = if overwrite {
-        temporary.persist(&target)
-    } else {
-        temporary.persist_noclobber(&target)
-    };
+    let renamed = if overwrite { temporary.persist(&target) } else { temporary.persist_noclobber(&target) };
     match renamed {
         Ok(_) => {}
         // Someone made the file while we wrote ours.
@@ -169,10 +147,7 @@ fn new_beside(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
     builder.tempfile_in(folder)
 }
 
-fn write_device(
-    path: &Path,
-    body: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> io::Result<()> {
+fn write_device(path: &Path, body: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let mut out = BufWriter::new(OpenOptions::new().write(true).open(path)?);
     body(&mut out)?;
     out.flush()
@@ -196,10 +171,8 @@ mod tests {
     }
 
     fn names(folder: &Path) -> Vec<String> {
-        let mut names: Vec<_> = fs::read_dir(folder)
-            .unwrap()
-            .map(|e| e.unwrap().file_name().into_string().unwrap())
-            .collect();
+        let mut names: Vec<_> =
+            fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
         names
     }
@@ -248,10 +221,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let key = |path: &Path| write_file(path, true, hello).unwrap_err().msg.key;
         assert_eq!(key(dir.path()), "export.file.is_folder");
-        assert_eq!(
-            key(&dir.path().join("missing").join("a.md")),
-            "export.file.no_folder"
-        );
+        assert_eq!(key(&dir.path().join("missing").join("a.md")), "export.file.no_folder");
     }
 
     #[cfg(unix)]
@@ -265,10 +235,7 @@ mod tests {
         symlink(&real, &link).unwrap();
         write_file(&link, true, hello).unwrap();
         assert_eq!(fs::read(&real).unwrap(), b"hello");
-        assert_eq!(
-            fs::metadata(&real).unwrap().permissions().mode() & 0o777,
-            0o640
-        );
+        assert_eq!(fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o640);
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         write_file(Path::new("/dev/null"), false, hello).unwrap();
     }

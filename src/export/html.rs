@@ -39,19 +39,8 @@ pub(super) fn end(out: &mut impl Write) -> io::Result<()> {
 }
 
 pub(super) fn step(out: &mut impl Write, options: &Options, doc: &StepDoc) -> io::Result<()> {
-    writeln!(
-        out,
-        "<section id=\"step-{}\">\n<h2>{}</h2>",
-        doc.number(),
-        markup(&heading(doc, options))
-    )?;
-    writeln!(
-        out,
-        "<p class=\"place\">{} · {} · {}</p>",
-        safe(&doc.scenario),
-        safe(&doc.run),
-        safe(&doc.phase)
-    )?;
+    writeln!(out, "<section id=\"step-{}\">\n<h2>{}</h2>", doc.number(), markup(&heading(doc, options)))?;
+    writeln!(out, "<p class=\"place\">{} · {} · {}</p>", safe(&doc.scenario), safe(&doc.run), safe(&doc.phase))?;
     if !doc.formula.is_empty() {
         writeln!(out, "<p><code>{}</code></p>", safe(&doc.formula))?;
     }
@@ -67,11 +56,8 @@ pub(super) fn step(out: &mut impl Write, options: &Options, doc: &StepDoc) -> io
         for row in &table.rows {
             write!(out, "<tr>")?;
             for (i, cell) in row.iter().enumerate() {
-                let (open, close) = if i == 0 {
-                    ("<th scope=\"row\">", "</th>")
-                } else {
-                    ("<td style=\"text-align:left\">", "</td>")
-                };
+                let (open, close) =
+                    if i == 0 { ("<th scope=\"row\">", "</th>") } else { ("<td style=\"text-align:left\">", "</td>") };
                 write!(out, "{open}{}{close}", safe(cell))?;
             }
             writeln!(out, "</tr>")?;
@@ -99,10 +85,7 @@ fn write_tensor(out: &mut impl Write, tensor: &TensorDoc, options: &Options) -> 
     let place = safe(&tensor.place());
     if tensor.shape.is_empty() {
         let value = tensor.shown(0, options.number);
-        return writeln!(
-            out,
-            "<p><b>{symbol}</b> = {value} <code class=\"place\">{place}</code></p>"
-        );
+        return writeln!(out, "<p><b>{symbol}</b> = {value} <code class=\"place\">{place}</code></p>");
     }
     writeln!(
         out,
@@ -139,21 +122,13 @@ fn write_table(
         write!(out, "<td></td>")?;
     }
     for &column in &table.columns {
-        write!(
-            out,
-            "<th scope=\"col\">{}</th>",
-            markup(&table.column_label(column))
-        )?;
+        write!(out, "<th scope=\"col\">{}</th>", markup(&table.column_label(column)))?;
     }
     writeln!(out, "</tr>")?;
     for &row in &table.rows {
         write!(out, "<tr>")?;
         if table.has_rows {
-            write!(
-                out,
-                "<th scope=\"row\">{}</th>",
-                markup(&table.row_label(row))
-            )?;
+            write!(out, "<th scope=\"row\">{}</th>", markup(&table.row_label(row)))?;
         }
         for &column in &table.columns {
             let shown = table.cell(row, column, options);
@@ -182,10 +157,7 @@ fn largest(tensor: &TensorDoc) -> f64 {
 /// White at zero, red above, blue below; black text keeps a contrast of at least 5 on all of them. What is no
 /// value of the scale (masked, infinite, NaN) has colours of its own.
 fn colour(tensor: &TensorDoc, flat: usize, top: f64) -> String {
-    let x = tensor
-        .values
-        .get(flat)
-        .map_or(0.0, super::doc::Cell::to_f64);
+    let x = tensor.values.get(flat).map_or(0.0, super::doc::Cell::to_f64);
     if x.is_nan() {
         return "#ffe000".to_owned();
     }
@@ -193,11 +165,7 @@ fn colour(tensor: &TensorDoc, flat: usize, top: f64) -> String {
         return "#c8c8c8".to_owned();
     }
     let t = if top > 0.0 { x / top } else { 0.0 };
-    let end = if t < 0.0 {
-        [0x67_u8, 0xa9, 0xcf]
-    } else {
-        [0xef, 0x8a, 0x62]
-    };
+    let end = if t < 0.0 { [0x67_u8, 0xa9, 0xcf] } else { [0xef, 0x8a, 0x62] };
     let mut text = "#".to_owned();
     for channel in end {
         let mixed = 255.0 + (f64::from(channel) - 255.0) * t.abs();

@@ -17,22 +17,12 @@ pub(super) fn begin(out: &mut impl Write, options: &Options) -> io::Result<()> {
     Ok(())
 }
 
-pub(super) fn step(
-    out: &mut impl Write,
-    options: &Options,
-    doc: &StepDoc,
-    first: bool,
-) -> io::Result<()> {
+pub(super) fn step(out: &mut impl Write, options: &Options, doc: &StepDoc, first: bool) -> io::Result<()> {
     if options.array {
         out.write_all(if first { b"\n" } else { b",\n" })?;
     }
-    let step = Step {
-        doc,
-        derivations: options.derivations,
-    };
-    step.serialize(&mut serde_json::Serializer::with_formatter(
-        &mut *out, Visible,
-    ))?;
+    let step = Step { doc, derivations: options.derivations };
+    step.serialize(&mut serde_json::Serializer::with_formatter(&mut *out, Visible))?;
     if !options.array {
         out.write_all(b"\n")?;
     }
@@ -50,11 +40,7 @@ pub(super) fn end(out: &mut impl Write, options: &Options, empty: bool) -> io::R
 struct Visible;
 
 impl Formatter for Visible {
-    fn write_string_fragment<W: Write + ?Sized>(
-        &mut self,
-        out: &mut W,
-        fragment: &str,
-    ) -> io::Result<()> {
+    fn write_string_fragment<W: Write + ?Sized>(&mut self, out: &mut W, fragment: &str) -> io::Result<()> {
         let mut rest = fragment;
         while let Some(at) = rest.find(is_unsafe) {
             out.write_all(&rest.as_bytes()[..at])?;
@@ -139,11 +125,7 @@ impl Serialize for Tensor<'_> {
         map.serialize_entry("shape", &tensor.shape)?;
         map.serialize_entry("rows", &tensor.rows)?;
         map.serialize_entry("columns", &tensor.columns)?;
-        let nested = Nested {
-            values: &tensor.values,
-            shape: &tensor.shape,
-            offset: 0,
-        };
+        let nested = Nested { values: &tensor.values, shape: &tensor.shape, offset: 0 };
         map.serialize_entry("values", &nested)?;
         map.end()
     }
@@ -167,11 +149,7 @@ impl Serialize for Nested<'_> {
         let stride: usize = inner.iter().product();
         let mut seq = serializer.serialize_seq(Some(n))?;
         for i in 0..n {
-            seq.serialize_element(&Nested {
-                values: self.values,
-                shape: inner,
-                offset: self.offset + i * stride,
-            })?;
+            seq.serialize_element(&Nested { values: self.values, shape: inner, offset: self.offset + i * stride })?;
         }
         seq.end()
     }

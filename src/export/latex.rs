@@ -61,10 +61,7 @@ pub(super) fn step(out: &mut impl Write, options: &Options, doc: &StepDoc) -> io
     if let Some(table) = &doc.table {
         let spec = "l".repeat(table.columns.len());
         writeln!(out, "\\par\\fitted{{\\begin{{tabular}}{{{spec}}}")?;
-        for (i, row) in std::iter::once(&table.columns)
-            .chain(&table.rows)
-            .enumerate()
-        {
+        for (i, row) in std::iter::once(&table.columns).chain(&table.rows).enumerate() {
             let cells: Vec<String> = row.iter().map(|c| plain(&escape(c))).collect();
             // `\\\\` would take a bracket or star that begins the next row for its own.
             let rule = if i == 0 { "\\hline" } else { "" };
@@ -92,11 +89,7 @@ fn lines<'t>(out: &mut impl Write, texts: impl Iterator<Item = &'t str>) -> io::
         first = false;
         // `\\` would take a bracket or star that follows for its own.
         let left = math(left);
-        let guard = if left.starts_with(['[', '*']) {
-            "{}"
-        } else {
-            ""
-        };
+        let guard = if left.starts_with(['[', '*']) { "{}" } else { "" };
         write!(out, "{guard}{left}")?;
         let Some(right) = right else { continue };
         for (i, part) in broken(right).into_iter().enumerate() {
@@ -150,11 +143,7 @@ fn write_tensor(out: &mut impl Write, tensor: &TensorDoc, options: &Options) -> 
         let value = number(&tensor.shown(0, options.number));
         return writeln!(out, "\\par ${symbol}$ = {value} \\quad {place}");
     }
-    writeln!(
-        out,
-        "\\par ${symbol}$ \\quad {place} \\quad {}\\par\\smallskip",
-        plain(&tensor.shape_text())
-    )?;
+    writeln!(out, "\\par ${symbol}$ \\quad {place} \\quad {}\\par\\smallskip", plain(&tensor.shape_text()))?;
     let tables = tables(tensor, options);
     if tables.tables.is_empty() {
         writeln!(out, "{}", plain(tr(options.lang, "export.empty")))?;
@@ -176,22 +165,15 @@ fn write_table(out: &mut impl Write, table: &Table<'_>, options: &Options) -> io
     let numbers = "r".repeat(table.columns.len());
     let label = if table.has_rows { "l|" } else { "" };
     writeln!(out, "\\fitted{{\\begin{{tabular}}{{{label}{numbers}}}")?;
-    let header: Vec<String> = table
-        .columns
-        .iter()
-        .map(|&c| plain(&table.column_label(c)))
-        .collect();
+    let header: Vec<String> = table.columns.iter().map(|&c| plain(&table.column_label(c))).collect();
     let edge = if table.has_rows { "& " } else { "" };
     writeln!(out, "{edge}{} \\\\\n\\hline", header.join(" & "))?;
     for &row in &table.rows {
         if table.has_rows {
             write!(out, "{} & ", plain(&table.row_label(row)))?;
         }
-        let cells: Vec<String> = table
-            .columns
-            .iter()
-            .map(|&column| number(&table.cell(row, column, options)))
-            .collect();
+        let cells: Vec<String> =
+            table.columns.iter().map(|&column| number(&table.cell(row, column, options))).collect();
         writeln!(out, "{} \\\\", cells.join(" & "))?;
     }
     writeln!(out, "\\end{{tabular}}}}\\par\\medskip")
@@ -262,10 +244,7 @@ mod tests {
         let sum = vec!["0.5×-0.3"; 40].join(" + ") + " = 1";
         let parts = broken(&sum);
         assert_eq!(parts.join(" "), sum);
-        assert!(
-            parts.len() > 3 && parts.iter().all(|p| width(p) <= LINE),
-            "{parts:?}"
-        );
+        assert!(parts.len() > 3 && parts.iter().all(|p| width(p) <= LINE), "{parts:?}");
         let inside = format!("√({}) = 1", vec!["1.25"; 40].join(" + "));
         assert_eq!(broken(&inside).join(" "), inside);
         assert_eq!(broken("1 + 2"), ["1 + 2"]);
@@ -278,9 +257,6 @@ mod tests {
         lines(&mut out, ["", " "].into_iter()).unwrap();
         assert!(out.is_empty());
         lines(&mut out, ["[0] x", "[1] = y"].into_iter()).unwrap();
-        assert_eq!(
-            String::from_utf8(out).unwrap(),
-            "\\begin{align*}\n{}[0]\\ x \\\\\n{}[1] &= y\n\\end{align*}\n"
-        );
+        assert_eq!(String::from_utf8(out).unwrap(), "\\begin{align*}\n{}[0]\\ x \\\\\n{}[1] &= y\n\\end{align*}\n");
     }
 }

@@ -8,12 +8,7 @@ use super::table::{Table, tables};
 use super::text::{blocks_left_out_text, heading, left_out_text};
 use crate::text::{escape, escape_lines, tr};
 
-pub(super) fn step(
-    out: &mut impl Write,
-    options: &Options,
-    doc: &StepDoc,
-    first: bool,
-) -> io::Result<()> {
+pub(super) fn step(out: &mut impl Write, options: &Options, doc: &StepDoc, first: bool) -> io::Result<()> {
     if !first {
         writeln!(out)?;
     }
@@ -44,20 +39,8 @@ pub(super) fn step(
         }
     }
     if options.derivations && !doc.derivations.is_empty() {
-        let lines: Vec<_> = doc
-            .derivations
-            .iter()
-            .map(|d| escape_lines(&d.text))
-            .collect();
-        let fence = "`".repeat(
-            lines
-                .iter()
-                .map(|l| longest_run(l))
-                .max()
-                .unwrap_or(0)
-                .max(2)
-                + 1,
-        );
+        let lines: Vec<_> = doc.derivations.iter().map(|d| escape_lines(&d.text)).collect();
+        let fence = "`".repeat(lines.iter().map(|l| longest_run(l)).max().unwrap_or(0).max(2) + 1);
         writeln!(out, "\n{fence}text")?;
         for line in &lines {
             writeln!(out, "{line}")?;
@@ -146,11 +129,7 @@ fn escaped(text: &str) -> String {
 fn code(text: &str) -> String {
     let text = escape(text);
     let fence = "`".repeat(longest_run(&text) + 1);
-    let edge = if text.starts_with('`') || text.ends_with('`') {
-        " "
-    } else {
-        ""
-    };
+    let edge = if text.starts_with('`') || text.ends_with('`') { " " } else { "" };
     format!("{fence}{edge}{text}{edge}{fence}")
 }
 

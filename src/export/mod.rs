@@ -50,15 +50,8 @@ pub enum Format {
 
 impl Format {
     /// All, in the order of the documentation.
-    pub const ALL: [Format; 7] = [
-        Format::Text,
-        Format::Markdown,
-        Format::Csv,
-        Format::Tsv,
-        Format::Json,
-        Format::Latex,
-        Format::Html,
-    ];
+    pub const ALL: [Format; 7] =
+        [Format::Text, Format::Markdown, Format::Csv, Format::Tsv, Format::Json, Format::Latex, Format::Html];
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
@@ -95,21 +88,16 @@ impl Format {
             "htm" => "html",
             other => other,
         };
-        Self::ALL
-            .into_iter()
-            .find(|f| f.name() == wanted)
-            .ok_or_else(|| {
-                Msg::new("export.format.unknown")
-                    .arg("text", crate::text::escape(name))
-                    .arg("known", Self::ALL.map(Self::name).join(", "))
-            })
+        Self::ALL.into_iter().find(|f| f.name() == wanted).ok_or_else(|| {
+            Msg::new("export.format.unknown")
+                .arg("text", crate::text::escape(name))
+                .arg("known", Self::ALL.map(Self::name).join(", "))
+        })
     }
 
     /// The format that the ending of `path` means, if it means one.
     pub fn of_path(path: &Path) -> Option<Self> {
-        path.extension()
-            .and_then(|e| e.to_str())
-            .and_then(|e| Self::parse(e).ok())
+        path.extension().and_then(|e| e.to_str()).and_then(|e| Self::parse(e).ok())
     }
 }
 
@@ -171,12 +159,7 @@ impl<'o, W: Write> Writer<'o, W> {
             Format::Latex => latex::begin(&mut out)?,
             Format::Html => html::begin(&mut out, options)?,
         }
-        Ok(Self {
-            format,
-            options,
-            out,
-            steps: 0,
-        })
+        Ok(Self { format, options, out, steps: 0 })
     }
 
     /// Writes the next step.
@@ -219,12 +202,7 @@ impl<'o, W: Write> Writer<'o, W> {
 ///
 /// # Errors
 /// Those of `out`; `InvalidInput` for a tensor whose values do not fill its shape.
-pub fn write(
-    format: Format,
-    steps: &[StepDoc],
-    options: &Options,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+pub fn write(format: Format, steps: &[StepDoc], options: &Options, out: &mut dyn Write) -> io::Result<()> {
     let mut writer = Writer::begin(format, options, out)?;
     for step in steps {
         writer.step(step)?;

@@ -36,17 +36,11 @@ impl Selection {
             return parts.map(Self::One);
         };
         let open = |t: &str, otherwise| {
-            if t.trim().is_empty() {
-                Ok(otherwise)
-            } else {
-                number(t)
-            }
+            if t.trim().is_empty() { Ok(otherwise) } else { number(t) }
         };
         match (open(from, 1)?, open(to, u32::MAX)?) {
             (1, u32::MAX) => Ok(Self::All),
-            (a, b) if a > b => Err(Msg::new("export.selection.backward")
-                .arg("from", a)
-                .arg("to", b)),
+            (a, b) if a > b => Err(Msg::new("export.selection.backward").arg("from", a).arg("to", b)),
             (a, b) => Ok(Self::Range(a, b)),
         }
     }

@@ -31,10 +31,7 @@ pub(super) fn tables<'t>(tensor: &'t TensorDoc, options: &Options) -> Tables<'t>
     let width = tensor.shape.last().copied().unwrap_or(1);
     let height = if rank >= 2 { tensor.shape[rank - 2] } else { 1 };
     if tensor.values.is_empty() {
-        return Tables {
-            tables: Vec::new(),
-            left_out: 0,
-        };
+        return Tables { tables: Vec::new(), left_out: 0 };
     }
     let outer = &tensor.shape[..rank.saturating_sub(2)];
     let blocks: usize = outer.iter().product();
@@ -50,10 +47,7 @@ pub(super) fn tables<'t>(tensor: &'t TensorDoc, options: &Options) -> Tables<'t>
             width,
         })
         .collect();
-    Tables {
-        tables,
-        left_out: blocks - shown,
-    }
+    Tables { tables, left_out: blocks - shown }
 }
 
 fn block_label(tensor: &TensorDoc, outer: &[usize], block: usize) -> String {
@@ -83,11 +77,7 @@ fn ends(n: usize, max: usize) -> Vec<Option<usize>> {
     }
     let head = max.div_ceil(2);
     let tail = max - head;
-    (0..head)
-        .map(Some)
-        .chain([None])
-        .chain((n - tail..n).map(Some))
-        .collect()
+    (0..head).map(Some).chain([None]).chain((n - tail..n).map(Some)).collect()
 }
 
 impl Table<'_> {
@@ -118,8 +108,6 @@ impl Table<'_> {
 fn label(labels: &[String], at: Option<usize>) -> String {
     match at {
         None => "…".to_owned(),
-        Some(i) => labels
-            .get(i)
-            .map_or_else(|| i.to_string(), |l| escape(l).into_owned()),
+        Some(i) => labels.get(i).map_or_else(|| i.to_string(), |l| escape(l).into_owned()),
     }
 }

@@ -76,27 +76,9 @@ fn usual() -> StepDoc {
 
 /// Everything unusual: control characters, markup, formulas, no elements, scalars, three axes, f32, masks, ids.
 fn awkward() -> StepDoc {
-    let hostile = labels(&[
-        "=1+1",
-        "a|b\x1b[31m",
-        "<b>&\"'",
-        "[PAD]_#%$~^{}\\",
-        "-\n\t\u{202e}x",
-    ]);
-    let mut cube = tensor(
-        "cube",
-        &[2, 2, 2],
-        CellValues::F32(vec![
-            0.1,
-            -0.0,
-            1e-7,
-            -2.5,
-            16_777_216.0,
-            3.0,
-            f32::MIN,
-            0.3,
-        ]),
-    );
+    let hostile = labels(&["=1+1", "a|b\x1b[31m", "<b>&\"'", "[PAD]_#%$~^{}\\", "-\n\t\u{202e}x"]);
+    let mut cube =
+        tensor("cube", &[2, 2, 2], CellValues::F32(vec![0.1, -0.0, 1e-7, -2.5, 16_777_216.0, 3.0, f32::MIN, 0.3]));
     cube.rows = labels(&["你好", "b"]);
     let mut line = tensor("row", &[5], CellValues::Int(vec![-5, 0, 42, i64::MAX, 7]));
     line.columns = hostile;
@@ -134,11 +116,7 @@ fn written(format: Format, steps: &[StepDoc], options: &Options) -> String {
 }
 
 fn several(lang: Lang) -> Options {
-    Options {
-        lang,
-        array: true,
-        ..Options::default()
-    }
+    Options { lang, array: true, ..Options::default() }
 }
 
 #[test]
@@ -188,10 +166,7 @@ fn json_nests_by_shape() {
     let step = &all[0];
     assert_eq!(step["step"], "40.1");
     let values = |i: usize| step["tensors"][i]["values"].to_string();
-    assert_eq!(
-        values(0),
-        "[[[0.1,-0.0],[1e-7,-2.5]],[[16777216.0,3.0],[-3.4028235e+38,0.3]]]"
-    );
+    assert_eq!(values(0), "[[[0.1,-0.0],[1e-7,-2.5]],[[16777216.0,3.0],[-3.4028235e+38,0.3]]]");
     assert_eq!(values(2), "1.4325");
     assert_eq!(values(3), "[]");
     assert_eq!(values(4), "[[true,false]]");
@@ -205,19 +180,11 @@ fn json_nests_by_shape() {
 #[test]
 fn csv_reads_back_and_holds_every_cell() {
     let large: Vec<f64> = (0..5_000).map(|i| f64::from(i) / 7.0).collect();
-    let doc = StepDoc {
-        tensors: vec![tensor("big", &[100, 50], CellValues::F64(large.clone()))],
-        ..usual()
-    };
+    let doc = StepDoc { tensors: vec![tensor("big", &[100, 50], CellValues::F64(large.clone()))], ..usual() };
     for (format, delimiter) in [(Format::Csv, b','), (Format::Tsv, b'\t')] {
         let text = written(format, std::slice::from_ref(&doc), &Options::default());
-        let mut reader = csv::ReaderBuilder::new()
-            .delimiter(delimiter)
-            .from_reader(text.as_bytes());
-        let read: Vec<f64> = reader
-            .records()
-            .map(|r| r.unwrap()[12].parse().unwrap())
-            .collect();
+        let mut reader = csv::ReaderBuilder::new().delimiter(delimiter).from_reader(text.as_bytes());
+        let read: Vec<f64> = reader.records().map(|r| r.unwrap()[12].parse().unwrap()).collect();
         assert_eq!(read, large);
     }
 }
@@ -226,22 +193,13 @@ fn csv_reads_back_and_holds_every_cell() {
 fn large_tensors_are_shortened_for_people() {
     let cells = 100 * 50;
     let doc = StepDoc {
-        tensors: vec![tensor(
-            "big",
-            &[20, 100, 50],
-            CellValues::Int((0..20 * cells).collect()),
-        )],
+        tensors: vec![tensor("big", &[20, 100, 50], CellValues::Int((0..20 * cells).collect()))],
         table: None,
         derivations: Vec::new(),
         derivations_left_out: 0,
         ..usual()
     };
-    let options = Options {
-        max_rows: 3,
-        max_columns: 3,
-        max_blocks: 1,
-        ..Options::default()
-    };
+    let options = Options { max_rows: 3, max_columns: 3, max_blocks: 1, ..Options::default() };
     let text = written(Format::Text, std::slice::from_ref(&doc), &options);
     assert!(
         text.contains(
@@ -267,9 +225,7 @@ big[head=0]
 fn people_see_no_control_characters() {
     for format in Format::ALL {
         let text = written(format, &[awkward(), usual()], &several(Lang::En));
-        let bad = text
-            .chars()
-            .find(|&c| c != '\n' && !(c == '\t' && format == Format::Tsv) && c.is_control());
+        let bad = text.chars().find(|&c| c != '\n' && !(c == '\t' && format == Format::Tsv) && c.is_control());
         assert_eq!(bad, None, "{}", format.name());
         assert!(!text.contains(['\u{202e}', '\u{9b}']), "{}", format.name());
     }
@@ -277,17 +233,9 @@ fn people_see_no_control_characters() {
 
 #[test]
 fn values_must_fill_the_shape() {
-    let doc = StepDoc {
-        tensors: vec![tensor("short", &[2, 2], CellValues::F64(vec![1.0]))],
-        ..usual()
-    };
+    let doc = StepDoc { tensors: vec![tensor("short", &[2, 2], CellValues::F64(vec![1.0]))], ..usual() };
     for format in Format::ALL {
-        let error = write(
-            format,
-            std::slice::from_ref(&doc),
-            &Options::default(),
-            &mut io::sink(),
-        );
+        let error = write(format, std::slice::from_ref(&doc), &Options::default(), &mut io::sink());
         assert_eq!(error.unwrap_err().kind(), io::ErrorKind::InvalidInput);
     }
 }

@@ -10,23 +10,12 @@ use crate::text::{Align, Msg, escape, escape_lines, tr};
 /// Between columns.
 const GAP: &str = "  ";
 
-pub(super) fn step(
-    out: &mut impl Write,
-    options: &Options,
-    doc: &StepDoc,
-    first: bool,
-) -> io::Result<()> {
+pub(super) fn step(out: &mut impl Write, options: &Options, doc: &StepDoc, first: bool) -> io::Result<()> {
     if !first {
         writeln!(out)?;
     }
     writeln!(out, "{}", heading(doc, options))?;
-    writeln!(
-        out,
-        "{} · {} · {}",
-        escape(&doc.scenario),
-        escape(&doc.run),
-        escape(&doc.phase)
-    )?;
+    writeln!(out, "{} · {} · {}", escape(&doc.scenario), escape(&doc.run), escape(&doc.phase))?;
     if !doc.formula.is_empty() {
         writeln!(out, "\n{}", escape_lines(&doc.formula))?;
     }
@@ -55,9 +44,7 @@ pub(super) fn step(
 
 /// `Step 23 · 5.10 · Scaled scores`.
 pub(super) fn heading(doc: &StepDoc, options: &Options) -> String {
-    let mut heading = Msg::new("export.step")
-        .arg("step", doc.number())
-        .render(options.lang);
+    let mut heading = Msg::new("export.step").arg("step", doc.number()).render(options.lang);
     for part in [&doc.section, &doc.title] {
         if !part.is_empty() {
             heading.push_str(" · ");
@@ -69,16 +56,12 @@ pub(super) fn heading(doc: &StepDoc, options: &Options) -> String {
 
 /// How many derivations there are beside those printed.
 pub(super) fn left_out_text(doc: &StepDoc, options: &Options) -> String {
-    Msg::new("export.derivations_left_out")
-        .arg("count", doc.derivations_left_out)
-        .render(options.lang)
+    Msg::new("export.derivations_left_out").arg("count", doc.derivations_left_out).render(options.lang)
 }
 
 /// How many blocks there are beside those printed.
 pub(super) fn blocks_left_out_text(count: usize, options: &Options) -> String {
-    Msg::new("export.blocks_left_out")
-        .arg("count", count)
-        .render(options.lang)
+    Msg::new("export.blocks_left_out").arg("count", count).render(options.lang)
 }
 
 fn write_tensor(out: &mut impl Write, tensor: &TensorDoc, options: &Options) -> io::Result<()> {
@@ -86,11 +69,7 @@ fn write_tensor(out: &mut impl Write, tensor: &TensorDoc, options: &Options) -> 
     let place = tensor.place();
     let place = escape(&place);
     if tensor.shape.is_empty() {
-        return writeln!(
-            out,
-            "{symbol} = {}{GAP}{place}",
-            tensor.shown(0, options.number)
-        );
+        return writeln!(out, "{symbol} = {}{GAP}{place}", tensor.shown(0, options.number));
     }
     writeln!(out, "{symbol}{GAP}{place}{GAP}{}", tensor.shape_text())?;
     let tables = tables(tensor, options);
@@ -104,11 +83,7 @@ fn write_tensor(out: &mut impl Write, tensor: &TensorDoc, options: &Options) -> 
         write_table(out, table, options)?;
     }
     if tables.left_out > 0 {
-        writeln!(
-            out,
-            "{GAP}{}",
-            blocks_left_out_text(tables.left_out, options)
-        )?;
+        writeln!(out, "{GAP}{}", blocks_left_out_text(tables.left_out, options))?;
     }
     Ok(())
 }
@@ -126,11 +101,8 @@ fn write_texts(out: &mut impl Write, table: &Texts, options: &Options) -> io::Re
     };
     let widths: Vec<usize> = (0..table.columns.len()).map(width).collect();
     for line in &lines {
-        let padded: Vec<String> = line
-            .iter()
-            .zip(&widths)
-            .map(|(t, w)| cells.pad(t, *w, Align::Left).into_owned())
-            .collect();
+        let padded: Vec<String> =
+            line.iter().zip(&widths).map(|(t, w)| cells.pad(t, *w, Align::Left).into_owned()).collect();
         writeln!(out, "{GAP}{}", padded.join(GAP).trim_end())?;
     }
     Ok(())
@@ -142,18 +114,11 @@ fn write_table(out: &mut impl Write, table: &Table<'_>, options: &Options) -> io
         .rows
         .iter()
         .map(|&row| {
-            let values = table
-                .columns
-                .iter()
-                .map(|&column| table.cell(row, column, options));
+            let values = table.columns.iter().map(|&column| table.cell(row, column, options));
             values.collect()
         })
         .collect();
-    let head: Vec<String> = table
-        .columns
-        .iter()
-        .map(|&c| table.column_label(c))
-        .collect();
+    let head: Vec<String> = table.columns.iter().map(|&c| table.column_label(c)).collect();
     let labels: Vec<String> = if table.has_rows {
         table.rows.iter().map(|&r| table.row_label(r)).collect()
     } else {

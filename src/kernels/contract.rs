@@ -65,9 +65,7 @@ pub enum ProbeError {
         precision: &'static str,
     },
     /// A product has other bits than its replay.
-    #[error(
-        "{kernel}: element ({row}, {column}) of a {precision} product {m}×{k}×{n} differs from its replay"
-    )]
+    #[error("{kernel}: element ({row}, {column}) of a {precision} product {m}×{k}×{n} differs from its replay")]
     Bits {
         /// Which kernel.
         kernel: &'static str,
@@ -109,31 +107,18 @@ pub fn probe() -> Result<Contract, ProbeError> {
         let double = probe_kernel::<f64>(kernel, "f64")?;
         let precision = if single == double { "f32" } else { "f64" };
         if single != double || found.is_some_and(|fma| fma != single) {
-            return Err(ProbeError::Mixed {
-                kernel: kernel.name(),
-                precision,
-            });
+            return Err(ProbeError::Mixed { kernel: kernel.name(), precision });
         }
         found = Some(single);
     }
-    Ok(Contract {
-        fma: found.unwrap_or(false),
-    })
+    Ok(Contract { fma: found.unwrap_or(false) })
 }
 
-fn probe_kernel<T: Real>(
-    kernel: matmul::Kernel,
-    precision: &'static str,
-) -> Result<bool, ProbeError> {
+fn probe_kernel<T: Real>(kernel: matmul::Kernel, precision: &'static str) -> Result<bool, ProbeError> {
     let kernel_name = kernel.name();
     let run = |a: &[T], b: &[T], m: usize, k: usize, n: usize| {
         let mut out = vec![T::ZERO; m * n];
-        matmul::run(
-            kernel,
-            Mat::row_major(a, m, k),
-            Mat::row_major(b, k, n),
-            &mut out,
-        );
+        matmul::run(kernel, Mat::row_major(a, m, k), Mat::row_major(b, k, n), &mut out);
         out
     };
 
@@ -149,10 +134,7 @@ fn probe_kernel<T: Real>(
     } else if square.bits() == T::ZERO.bits() {
         false
     } else {
-        return Err(ProbeError::Rounding {
-            kernel: kernel_name,
-            precision,
-        });
+        return Err(ProbeError::Rounding { kernel: kernel_name, precision });
     };
 
     // 1, then halves of ε: added one by one to 1 they are lost; in a block of their own they are summed first. What
@@ -163,19 +145,14 @@ fn probe_kernel<T: Real>(
     let ones = vec![T::ONE; 2 * BLOCK];
     let expected = T::ONE + half * T::from_f64(BLOCK as f64);
     if run(&terms, &ones, 1, 2 * BLOCK, 1)[0].bits() != expected.bits() {
-        return Err(ProbeError::Block {
-            kernel: kernel_name,
-            precision,
-        });
+        return Err(ProbeError::Block { kernel: kernel_name, precision });
     }
 
     // Rough numbers through whole and edge tiles, one block and several.
     for (m, k, n) in [(1, 300, 37), (3, 17, 5), (19, 7, 35), (13, 257, 33)] {
         let mut seed = 0x9e37_79b9_7f4a_7c15_u64 ^ (m * k * n) as u64;
         let mut next = || {
-            seed = seed
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             T::from_f64((seed >> 11) as f64 / (1u64 << 52) as f64 - 1.0)
         };
         let a: Vec<T> = (0..m * k).map(|_| next()).collect();
@@ -184,15 +161,7 @@ fn probe_kernel<T: Real>(
             let (row, column) = (i / n, i % n);
             let replay = dot(k, |p| a[row * k + p], |p| b[p * n + column], fma);
             if x.bits() != replay.bits() {
-                return Err(ProbeError::Bits {
-                    kernel: kernel_name,
-                    precision,
-                    m,
-                    k,
-                    n,
-                    row,
-                    column,
-                });
+                return Err(ProbeError::Bits { kernel: kernel_name, precision, m, k, n, row, column });
             }
         }
     }

@@ -68,11 +68,7 @@ pub fn zip_broadcast<T: Real>(
 ) {
     assert_eq!(x_strides.len(), dims.len(), "axes of a broadcast");
     assert_eq!(y_strides.len(), dims.len(), "axes of a broadcast");
-    assert_eq!(
-        out.len(),
-        dims.iter().product::<usize>(),
-        "elements of a broadcast"
-    );
+    assert_eq!(out.len(), dims.iter().product::<usize>(), "elements of a broadcast");
     if out.is_empty() {
         return;
     }
@@ -83,11 +79,7 @@ pub fn zip_broadcast<T: Real>(
         }
         match axes.last_mut() {
             Some(last) if last.sx == sx * n && last.sy == sy * n => {
-                *last = Walk {
-                    n: last.n * n,
-                    sx,
-                    sy,
-                };
+                *last = Walk { n: last.n * n, sx, sy };
             }
             _ => axes.push(Walk { n, sx, sy }),
         }
@@ -204,9 +196,7 @@ mod tests {
     use super::*;
 
     fn numbers(n: usize) -> Vec<f64> {
-        (0..n)
-            .map(|i| ((i * 37) % 101) as f64 * 0.25 - 12.0)
-            .collect()
+        (0..n).map(|i| ((i * 37) % 101) as f64 * 0.25 - 12.0).collect()
     }
 
     #[test]
@@ -227,20 +217,13 @@ mod tests {
     fn slices_have_the_bits_of_the_scalar_functions() {
         type Case<T> = (fn(&[T], &mut [T]), fn(T) -> T);
         fn check<T: Real>(x: &[T]) {
-            let cases: [Case<T>; 3] = [
-                (exp_slice, T::exp),
-                (erf_slice, T::erf),
-                (tanh_slice, T::tanh),
-            ];
+            let cases: [Case<T>; 3] = [(exp_slice, T::exp), (erf_slice, T::erf), (tanh_slice, T::tanh)];
             let mut out = vec![T::ZERO; x.len()];
             for (slice, scalar) in cases {
                 slice(x, &mut out);
                 for (&x, out) in x.iter().zip(&out) {
                     let y = std::hint::black_box(scalar)(x);
-                    assert!(
-                        out.bits() == y.bits() || (out.is_nan() && y.is_nan()),
-                        "{x}"
-                    );
+                    assert!(out.bits() == y.bits() || (out.is_nan() && y.is_nan()), "{x}");
                 }
             }
         }

@@ -74,11 +74,7 @@ pub(super) fn multiply<T: Tiled>(tile: Tile<T>, a: Mat<T>, b: Right<T>, out: &mu
         panel_rows(tile, packed, (m, k, n), b, panel, (first_row, last_row), c);
     };
     if parallel {
-        let splits = if panels < FEW_PANELS {
-            m.div_ceil(mr).min(FEW_PANELS.div_ceil(panels))
-        } else {
-            1
-        };
+        let splits = if panels < FEW_PANELS { m.div_ceil(mr).min(FEW_PANELS.div_ceil(panels)) } else { 1 };
         let rows = m.div_ceil(mr).div_ceil(splits) * mr;
         (0..panels * splits).into_par_iter().for_each(|i| {
             let first = i % splits * rows;
@@ -114,13 +110,7 @@ fn panel_rows<T: Tiled>(
             Right::Packed { data, .. } => &data[(panel * k + start) * nr..][..kc * nr],
             Right::Plain(b) => {
                 let buffer = aligned(&mut scratch, BLOCK * nr);
-                pack_block(
-                    tile,
-                    b,
-                    (start, kc),
-                    (column, columns),
-                    &mut buffer[..kc * nr],
-                );
+                pack_block(tile, b, (start, kc), (column, columns), &mut buffer[..kc * nr]);
                 &buffer[..kc * nr]
             }
         };
@@ -138,26 +128,11 @@ fn panel_rows<T: Tiled>(
                     run(kc, a.as_ptr(), block.as_ptr(), corner, n, start == 0);
                 } else {
                     for i in 0..rows {
-                        std::ptr::copy_nonoverlapping(
-                            corner.add(i * n),
-                            edge.as_mut_ptr().add(i * nr),
-                            columns,
-                        );
+                        std::ptr::copy_nonoverlapping(corner.add(i * n), edge.as_mut_ptr().add(i * nr), columns);
                     }
-                    run(
-                        kc,
-                        a.as_ptr(),
-                        block.as_ptr(),
-                        edge.as_mut_ptr(),
-                        nr,
-                        start == 0,
-                    );
+                    run(kc, a.as_ptr(), block.as_ptr(), edge.as_mut_ptr(), nr, start == 0);
                     for i in 0..rows {
-                        std::ptr::copy_nonoverlapping(
-                            edge.as_ptr().add(i * nr),
-                            corner.add(i * n),
-                            columns,
-                        );
+                        std::ptr::copy_nonoverlapping(edge.as_ptr().add(i * nr), corner.add(i * n), columns);
                     }
                 }
             }
@@ -195,10 +170,7 @@ fn pack_rows<T: Tiled>(tile: Tile<T>, a: Mat<T>, first: usize, out: &mut [T]) {
             let row = from[i * a.row_stride..].iter().step_by(a.col_stride.max(1));
             if a.col_stride == 0 {
                 let x = from[i * a.row_stride];
-                out.iter_mut()
-                    .skip(i)
-                    .step_by(rows)
-                    .for_each(|out| *out = x);
+                out.iter_mut().skip(i).step_by(rows).for_each(|out| *out = x);
             } else {
                 for (out, &x) in out[i..].iter_mut().step_by(rows).zip(row) {
                     *out = x;
@@ -233,14 +205,7 @@ fn pack_block<T: Tiled>(
         // SAFETY: the tile's instruction set is there; `from` starts at element (start, column) of a checked view that has
         // kc more rows and `columns` more columns, `out` holds kc steps of nr ≥ columns elements.
         unsafe {
-            (tile.transpose)(
-                from.as_ptr(),
-                b.col_stride,
-                kc,
-                columns,
-                out.as_mut_ptr(),
-                nr,
-            );
+            (tile.transpose)(from.as_ptr(), b.col_stride, kc, columns, out.as_mut_ptr(), nr);
         };
     } else {
         for (p, out) in out.chunks_exact_mut(nr).enumerate() {
@@ -258,13 +223,10 @@ pub(super) fn pack_all<T: Tiled>(tile: Tile<T>, b: Mat<T>) -> (Vec<T>, usize) {
     let mut memory = Vec::new();
     let start = {
         let packed = aligned(&mut memory, len);
-        packed
-            .par_chunks_mut((k * tile.nr).max(1))
-            .enumerate()
-            .for_each(|(panel, out)| {
-                let column = panel * tile.nr;
-                pack_block(tile, b, (0, k), (column, tile.nr.min(n - column)), out);
-            });
+        packed.par_chunks_mut((k * tile.nr).max(1)).enumerate().for_each(|(panel, out)| {
+            let column = panel * tile.nr;
+            pack_block(tile, b, (0, k), (column, tile.nr.min(n - column)), out);
+        });
         packed.as_ptr().addr()
     };
     let start = (start - memory.as_ptr().addr()) / size_of::<T>();

@@ -18,13 +18,7 @@ pub struct Mat<'a, T> {
 impl<'a, T> Mat<'a, T> {
     /// A contiguous matrix.
     pub fn row_major(data: &'a [T], rows: usize, cols: usize) -> Self {
-        Self {
-            data,
-            rows,
-            cols,
-            row_stride: cols,
-            col_stride: 1,
-        }
+        Self { data, rows, cols, row_stride: cols, col_stride: 1 }
     }
 
     /// Its transpose: the same memory read the other way.

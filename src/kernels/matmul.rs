@@ -63,9 +63,7 @@ impl Kernel {
 
 /// The kernels this processor can run, best first.
 pub fn kernels() -> impl Iterator<Item = Kernel> {
-    [Kernel::Avx512, Kernel::Avx2, Kernel::Crate]
-        .into_iter()
-        .filter(|kernel| kernel.is_available())
+    [Kernel::Avx512, Kernel::Avx2, Kernel::Crate].into_iter().filter(|kernel| kernel.is_available())
 }
 
 fn best() -> Kernel {
@@ -88,10 +86,7 @@ pub fn matmul<T: Real>(a: Mat<T>, b: Mat<T>, out: &mut [T]) {
 pub fn run<T: Real>(kernel: Kernel, a: Mat<T>, b: Mat<T>, out: &mut [T]) {
     assert_eq!(a.cols, b.rows, "inner dimensions of a product");
     assert_eq!(out.len(), a.rows * b.cols, "elements of a product");
-    assert!(
-        a.is_inside() && b.is_inside(),
-        "a view reaches outside its data"
-    );
+    assert!(a.is_inside() && b.is_inside(), "a view reaches outside its data");
     match T::PRECISION {
         Precision::F32 => run_as::<T, f32>(kernel, a, b, out),
         Precision::F64 => run_as::<T, f64>(kernel, a, b, out),
@@ -142,13 +137,7 @@ impl<T: Real> PackedB<T> {
             let element = |i: usize| b.data[i / n * b.row_stride + i % n * b.col_stride];
             ((0..k * n).map(element).collect(), 0)
         };
-        Self {
-            k,
-            n,
-            kernel,
-            memory,
-            start,
-        }
+        Self { k, n, kernel, memory, start }
     }
 
     /// Rows of the operand: terms of each sum.

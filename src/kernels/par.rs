@@ -12,9 +12,7 @@ pub(super) fn chunks<E: Send>(out: &mut [E], f: impl Fn(usize, &mut [E]) + Sync)
     if out.len() <= CHUNK {
         f(0, out);
     } else {
-        out.par_chunks_mut(CHUNK)
-            .enumerate()
-            .for_each(|(i, chunk)| f(i * CHUNK, chunk));
+        out.par_chunks_mut(CHUNK).enumerate().for_each(|(i, chunk)| f(i * CHUNK, chunk));
     }
 }
 

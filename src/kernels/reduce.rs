@@ -23,14 +23,7 @@ const LANES: usize = 8;
 ///
 /// # Panics
 /// Where the lengths do not fit.
-pub fn fold<T: Real>(
-    reduction: Reduction,
-    x: &[T],
-    outer: usize,
-    n: usize,
-    inner: usize,
-    out: &mut [T],
-) {
+pub fn fold<T: Real>(reduction: Reduction, x: &[T], outer: usize, n: usize, inner: usize, out: &mut [T]) {
     assert_eq!(x.len(), outer * n * inner, "elements of a reduction");
     assert_eq!(out.len(), outer * inner, "results of a reduction");
     if out.is_empty() {
@@ -64,11 +57,8 @@ fn rows<T: Real>(
         return;
     }
     // Whole outer entries a task, so that a task's part of `x` is contiguous.
-    let entries = if inner == 1 {
-        (par::CHUNK / n).max(1).next_multiple_of(LANES)
-    } else {
-        (par::CHUNK / (n * inner)).max(1)
-    };
+    let entries =
+        if inner == 1 { (par::CHUNK / n).max(1).next_multiple_of(LANES) } else { (par::CHUNK / (n * inner)).max(1) };
     let task = |(x, out): (&[T], &mut [T])| {
         if inner == 1 {
             contiguous(x, n, out, &step, &finish);
@@ -79,19 +69,11 @@ fn rows<T: Real>(
     if x.len() <= par::CHUNK {
         task((x, out));
     } else {
-        x.par_chunks(entries * n * inner)
-            .zip(out.par_chunks_mut(entries * inner))
-            .for_each(task);
+        x.par_chunks(entries * n * inner).zip(out.par_chunks_mut(entries * inner)).for_each(task);
     }
 }
 
-fn contiguous<T: Real>(
-    x: &[T],
-    n: usize,
-    out: &mut [T],
-    step: &impl Fn(T, T) -> T,
-    finish: &impl Fn(T) -> T,
-) {
+fn contiguous<T: Real>(x: &[T], n: usize, out: &mut [T], step: &impl Fn(T, T) -> T, finish: &impl Fn(T) -> T) {
     let mut groups = out.chunks_exact_mut(LANES);
     let mut x_groups = x.chunks_exact(LANES * n);
     for (out, x) in groups.by_ref().zip(x_groups.by_ref()) {
@@ -140,19 +122,10 @@ mod tests {
 
     #[test]
     fn every_reduction_is_the_left_fold() {
-        for (outer, n, inner) in [
-            (1, 1, 1),
-            (3, 5, 1),
-            (8, 4, 1),
-            (21, 300, 1),
-            (100, 768, 1),
-            (2, 7, 3),
-            (5, 100, 60),
-            (1, 3, 20_000),
-        ] {
-            let x: Vec<f32> = (0..outer * n * inner)
-                .map(|i| ((i * 7919) % 1013) as f32 * 0.017 - 8.0)
-                .collect();
+        for (outer, n, inner) in
+            [(1, 1, 1), (3, 5, 1), (8, 4, 1), (21, 300, 1), (100, 768, 1), (2, 7, 3), (5, 100, 60), (1, 3, 20_000)]
+        {
+            let x: Vec<f32> = (0..outer * n * inner).map(|i| ((i * 7919) % 1013) as f32 * 0.017 - 8.0).collect();
             for reduction in [Reduction::Sum, Reduction::Max, Reduction::Mean] {
                 let mut out = vec![f32::NAN; outer * inner];
                 fold(reduction, &x, outer, n, inner, &mut out);

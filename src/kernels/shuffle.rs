@@ -13,10 +13,7 @@ pub fn permute<E: Elem>(x: &[E], dims: &[usize], order: &[usize], out: &mut [E])
     assert_eq!(order.len(), dims.len(), "axes of a permutation");
     let mut seen: SmallVec<[bool; 6]> = SmallVec::from_elem(false, dims.len());
     for &axis in order {
-        assert!(
-            !std::mem::replace(&mut seen[axis], true),
-            "axis {axis} twice in a permutation"
-        );
+        assert!(!std::mem::replace(&mut seen[axis], true), "axis {axis} twice in a permutation");
     }
     let len: usize = dims.iter().product();
     assert_eq!(x.len(), len, "elements of a permutation");
@@ -70,28 +67,15 @@ pub fn permute<E: Elem>(x: &[E], dims: &[usize], order: &[usize], out: &mut [E])
 ///
 /// # Panics
 /// Where the lengths do not fit.
-pub fn concat<E: Elem>(
-    parts: &[&[E]],
-    lengths: &[usize],
-    outer: usize,
-    inner: usize,
-    out: &mut [E],
-) {
+pub fn concat<E: Elem>(parts: &[&[E]], lengths: &[usize], outer: usize, inner: usize, out: &mut [E]) {
     assert_eq!(parts.len(), lengths.len(), "parts of a concatenation");
     let total: usize = lengths.iter().sum();
-    assert_eq!(
-        out.len(),
-        outer * total * inner,
-        "elements of a concatenation"
-    );
+    assert_eq!(out.len(), outer * total * inner, "elements of a concatenation");
     let mut start = 0;
     for (part, &n) in parts.iter().zip(lengths) {
         assert_eq!(part.len(), outer * n * inner, "elements of a part");
         if n * inner > 0 {
-            for (out, part) in out
-                .chunks_exact_mut(total * inner)
-                .zip(part.chunks_exact(n * inner))
-            {
+            for (out, part) in out.chunks_exact_mut(total * inner).zip(part.chunks_exact(n * inner)) {
                 out[start..start + n * inner].copy_from_slice(part);
             }
         }
@@ -103,25 +87,14 @@ pub fn concat<E: Elem>(
 ///
 /// # Panics
 /// Where the range lies outside the axis, or the lengths do not fit.
-pub fn slice<E: Elem>(
-    x: &[E],
-    outer: usize,
-    n: usize,
-    inner: usize,
-    start: usize,
-    len: usize,
-    out: &mut [E],
-) {
+pub fn slice<E: Elem>(x: &[E], outer: usize, n: usize, inner: usize, start: usize, len: usize, out: &mut [E]) {
     assert!(start <= n && len <= n - start, "range of a slice");
     assert_eq!(x.len(), outer * n * inner, "elements of a slice's source");
     assert_eq!(out.len(), outer * len * inner, "elements of a slice");
     if out.is_empty() {
         return;
     }
-    for (out, x) in out
-        .chunks_exact_mut(len * inner)
-        .zip(x.chunks_exact(n * inner))
-    {
+    for (out, x) in out.chunks_exact_mut(len * inner).zip(x.chunks_exact(n * inner)) {
         out.copy_from_slice(&x[start * inner..(start + len) * inner]);
     }
 }
@@ -152,13 +125,9 @@ pub fn scatter_add_rows<T: Real>(rows: &[T], width: usize, ids: &[i64], out: &mu
 }
 
 fn row(id: i64, width: usize, len: usize) -> std::ops::Range<usize> {
-    let start = usize::try_from(id)
-        .ok()
-        .and_then(|id| id.checked_mul(width));
+    let start = usize::try_from(id).ok().and_then(|id| id.checked_mul(width));
     match start {
-        Some(start) if start.checked_add(width).is_some_and(|end| end <= len) => {
-            start..start + width
-        }
+        Some(start) if start.checked_add(width).is_some_and(|end| end <= len) => start..start + width,
         _ => panic!("row {id} is outside a table of {len} elements, {width} a row"),
     }
 }
@@ -213,11 +182,7 @@ mod tests {
         let parts: Vec<Vec<i64>> = lengths
             .iter()
             .enumerate()
-            .map(|(p, n)| {
-                (0..outer * n * inner)
-                    .map(|i| (p * 1000 + i) as i64)
-                    .collect()
-            })
+            .map(|(p, n)| (0..outer * n * inner).map(|i| (p * 1000 + i) as i64).collect())
             .collect();
         let views: Vec<&[i64]> = parts.iter().map(Vec::as_slice).collect();
         let mut joined = vec![-1; outer * 7 * inner];

@@ -23,14 +23,8 @@ enum Layout {
     OneColumn,
 }
 
-const LAYOUTS: [Layout; 6] = [
-    Layout::RowMajor,
-    Layout::Transposed,
-    Layout::Gap,
-    Layout::Wide,
-    Layout::OneRow,
-    Layout::OneColumn,
-];
+const LAYOUTS: [Layout; 6] =
+    [Layout::RowMajor, Layout::Transposed, Layout::Gap, Layout::Wide, Layout::OneRow, Layout::OneColumn];
 
 /// What the numbers are like.
 #[derive(Clone, Copy, Debug)]
@@ -43,9 +37,7 @@ enum Numbers {
 }
 
 fn number<T: Real>(numbers: Numbers, seed: &mut u64) -> T {
-    *seed = seed
-        .wrapping_mul(6_364_136_223_846_793_005)
-        .wrapping_add(1_442_695_040_888_963_407);
+    *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     let rough = (*seed >> 11) as f64 / (1u64 << 52) as f64 - 1.0;
     let pick = (*seed >> 33) % 64;
     T::from_f64(match (numbers, pick) {
@@ -62,13 +54,7 @@ fn number<T: Real>(numbers: Numbers, seed: &mut u64) -> T {
 }
 
 /// The memory and the strides of a `rows`×`cols` operand.
-fn operand<T: Real>(
-    rows: usize,
-    cols: usize,
-    layout: Layout,
-    numbers: Numbers,
-    seed: u64,
-) -> (Vec<T>, usize, usize) {
+fn operand<T: Real>(rows: usize, cols: usize, layout: Layout, numbers: Numbers, seed: u64) -> (Vec<T>, usize, usize) {
     let (row_stride, col_stride) = match layout {
         Layout::RowMajor => (cols, 1),
         Layout::Transposed => (1, rows),
@@ -77,11 +63,7 @@ fn operand<T: Real>(
         Layout::OneRow => (0, 1),
         Layout::OneColumn => (1, 0),
     };
-    let len = if rows * cols == 0 {
-        0
-    } else {
-        (rows - 1) * row_stride + (cols - 1) * col_stride + 1
-    };
+    let len = if rows * cols == 0 { 0 } else { (rows - 1) * row_stride + (cols - 1) * col_stride + 1 };
     let mut seed = seed | 1;
     let data = (0..len).map(|_| number(numbers, &mut seed)).collect();
     (data, row_stride, col_stride)
@@ -105,42 +87,20 @@ fn check<T: Real>(case: Case) {
     let Case { m, k, n, .. } = case;
     let (a, a_rows, a_cols) = operand::<T>(m, k, case.a, case.numbers, 7);
     let (b, b_rows, b_cols) = operand::<T>(k, n, case.b, case.numbers, 11);
-    let a = Mat {
-        data: &a,
-        rows: m,
-        cols: k,
-        row_stride: a_rows,
-        col_stride: a_cols,
-    };
-    let b = Mat {
-        data: &b,
-        rows: k,
-        cols: n,
-        row_stride: b_rows,
-        col_stride: b_cols,
-    };
+    let a = Mat { data: &a, rows: m, cols: k, row_stride: a_rows, col_stride: a_cols };
+    let b = Mat { data: &b, rows: k, cols: n, row_stride: b_rows, col_stride: b_cols };
     let fma = contract().fma;
     let replay: Vec<T> = (0..m * n)
         .map(|at| {
             let (i, j) = (at / n, at % n);
-            dot(
-                k,
-                |p| a.data[i * a_rows + p * a_cols],
-                |p| b.data[p * b_rows + j * b_cols],
-                fma,
-            )
+            dot(k, |p| a.data[i * a_rows + p * a_cols], |p| b.data[p * b_rows + j * b_cols], fma)
         })
         .collect();
     let mut out = vec![T::from_f64(f64::NAN); m * n];
     for kernel in matmul::kernels() {
         let compare = |out: &[T], how: &str| {
             for (at, (&x, &y)) in out.iter().zip(&replay).enumerate() {
-                assert!(
-                    same(x, y),
-                    "{} {how} {:?} {case:?} at {at}: {x} {y}",
-                    kernel.name(),
-                    T::PRECISION
-                );
+                assert!(same(x, y), "{} {how} {:?} {case:?} at {at}: {x} {y}", kernel.name(), T::PRECISION);
             }
         };
         out.fill(T::from_f64(f64::NAN));
@@ -159,38 +119,18 @@ fn check_both(case: Case) {
     check::<f64>(case);
 }
 
-const PLAIN: Case = Case {
-    m: 1,
-    k: 1,
-    n: 1,
-    a: Layout::RowMajor,
-    b: Layout::RowMajor,
-    numbers: Numbers::Rough,
-};
+const PLAIN: Case = Case { m: 1, k: 1, n: 1, a: Layout::RowMajor, b: Layout::RowMajor, numbers: Numbers::Rough };
 
 #[test]
 fn edges_of_blocks_and_tiles() {
     for k in [0, 1, 2, 255, 256, 257, 513] {
-        for (m, n) in [
-            (1, 1),
-            (1, 33),
-            (2, 31),
-            (6, 16),
-            (12, 32),
-            (13, 65),
-            (25, 8),
-        ] {
+        for (m, n) in [(1, 1), (1, 33), (2, 31), (6, 16), (12, 32), (13, 65), (25, 8)] {
             check_both(Case { m, k, n, ..PLAIN });
         }
     }
     for m in 0..27 {
         for n in [0, 1, 2, 7, 8, 9, 15, 16, 17, 32, 40] {
-            check_both(Case {
-                m,
-                k: 5,
-                n,
-                ..PLAIN
-            });
+            check_both(Case { m, k: 5, n, ..PLAIN });
         }
     }
 }
@@ -200,14 +140,7 @@ fn every_pair_of_layouts() {
     for a in LAYOUTS {
         for b in LAYOUTS {
             for (m, k, n) in [(1, 300, 45), (3, 9, 20), (29, 270, 37)] {
-                check_both(Case {
-                    m,
-                    k,
-                    n,
-                    a,
-                    b,
-                    numbers: Numbers::Rough,
-                });
+                check_both(Case { m, k, n, a, b, numbers: Numbers::Rough });
             }
         }
     }
@@ -218,13 +151,7 @@ fn zeros_underflow_infinities_and_nan() {
     for numbers in [Numbers::Tiny, Numbers::Wild] {
         for k in [1, 2, 5, 300] {
             for (m, n) in [(1, 40), (14, 33)] {
-                check_both(Case {
-                    m,
-                    k,
-                    n,
-                    numbers,
-                    ..PLAIN
-                });
+                check_both(Case { m, k, n, numbers, ..PLAIN });
             }
         }
     }
@@ -240,22 +167,14 @@ fn one_thread_is_two_threads() {
         assert!(m * k * n > 1 << 20);
         for kernel in matmul::kernels() {
             let outs = [1, 2, 3].map(|threads| {
-                let pool = ThreadPoolBuilder::new()
-                    .num_threads(threads)
-                    .build()
-                    .unwrap();
+                let pool = ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
                 let mut out = vec![f32::NAN; m * n];
                 pool.install(|| matmul::run(kernel, a, b, &mut out));
                 out
             });
             for (at, x) in outs[0].iter().enumerate() {
                 let (i, j) = (at / n, at % n);
-                let replay = dot(
-                    k,
-                    |p| a.data[i * k + p],
-                    |p| b.data[j * k + p],
-                    contract().fma,
-                );
+                let replay = dot(k, |p| a.data[i * k + p], |p| b.data[j * k + p], contract().fma);
                 assert_eq!(x.to_bits(), replay.to_bits());
                 assert_eq!(x.to_bits(), outs[1][at].to_bits());
                 assert_eq!(x.to_bits(), outs[2][at].to_bits());
@@ -276,10 +195,7 @@ fn a_batch_is_its_products() {
         for i in 0..batch {
             let mut one = vec![f64::NAN; m * n];
             matmul::matmul(a(i), b(i), &mut one);
-            let same = one
-                .iter()
-                .zip(&out[i * m * n..])
-                .all(|(x, y)| x.to_bits() == y.to_bits());
+            let same = one.iter().zip(&out[i * m * n..]).all(|(x, y)| x.to_bits() == y.to_bits());
             assert!(same, "product {i}");
         }
     }
@@ -299,22 +215,14 @@ fn the_best_kernel_comes_first_and_the_crate_is_always_there() {
 #[should_panic(expected = "outside its data")]
 fn a_view_past_its_data_is_refused() {
     let data = [1.0f32; 5];
-    matmul::matmul(
-        Mat::row_major(&data, 2, 3),
-        Mat::row_major(&data, 3, 1),
-        &mut [0.0; 2],
-    );
+    matmul::matmul(Mat::row_major(&data, 2, 3), Mat::row_major(&data, 3, 1), &mut [0.0; 2]);
 }
 
 #[test]
 #[should_panic(expected = "inner dimensions")]
 fn shapes_that_do_not_fit_are_refused() {
     let data = [1.0f32; 6];
-    matmul::matmul(
-        Mat::row_major(&data, 2, 3),
-        Mat::row_major(&data, 2, 3),
-        &mut [0.0; 6],
-    );
+    matmul::matmul(Mat::row_major(&data, 2, 3), Mat::row_major(&data, 2, 3), &mut [0.0; 6]);
 }
 
 proptest! {

@@ -65,12 +65,10 @@ macro_rules! tiled {
             #[cfg(target_arch = "x86_64")]
             impl Tiled for $t {
                 fn avx512() -> Option<Tile<$t>> {
-                    (is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx2"))
-                        .then_some(x86::$avx512)
+                    (is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx2")).then_some(x86::$avx512)
                 }
                 fn avx2() -> Option<Tile<$t>> {
-                    (is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma"))
-                        .then_some(x86::$avx2)
+                    (is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")).then_some(x86::$avx2)
                 }
                 scratch!($t);
             }
@@ -172,14 +170,7 @@ mod x86 {
     /// # Safety
     /// As there.
     #[target_feature(enable = "avx2")]
-    unsafe fn transpose_f32(
-        src: *const f32,
-        ld: usize,
-        k: usize,
-        cols: usize,
-        dst: *mut f32,
-        nr: usize,
-    ) {
+    unsafe fn transpose_f32(src: *const f32, ld: usize, k: usize, cols: usize, dst: *mut f32, nr: usize) {
         let (whole_k, whole_cols) = (k & !7, cols & !7);
         // SAFETY: squares of 8×8 whose corners lie below k and cols, then the single elements that are left: every
         // index is one the caller vouches for.
@@ -208,12 +199,7 @@ mod x86 {
         // SAFETY: reads and writes exactly the rows named above.
         unsafe {
             let r: [__m256; 8] = std::array::from_fn(|i| _mm256_loadu_ps(src.add(i * ld)));
-            let pair = |i: usize| {
-                (
-                    _mm256_unpacklo_ps(r[i], r[i + 1]),
-                    _mm256_unpackhi_ps(r[i], r[i + 1]),
-                )
-            };
+            let pair = |i: usize| (_mm256_unpacklo_ps(r[i], r[i + 1]), _mm256_unpackhi_ps(r[i], r[i + 1]));
             let quad = |x: (__m256, __m256), y: (__m256, __m256)| {
                 [
                     _mm256_shuffle_ps::<0x44>(x.0, y.0),
@@ -238,14 +224,7 @@ mod x86 {
     /// # Safety
     /// As there.
     #[target_feature(enable = "avx2")]
-    unsafe fn transpose_f64(
-        src: *const f64,
-        ld: usize,
-        k: usize,
-        cols: usize,
-        dst: *mut f64,
-        nr: usize,
-    ) {
+    unsafe fn transpose_f64(src: *const f64, ld: usize, k: usize, cols: usize, dst: *mut f64, nr: usize) {
         let (whole_k, whole_cols) = (k & !3, cols & !3);
         // SAFETY: as in `transpose_f32`, with squares of 4×4.
         unsafe {
@@ -254,14 +233,8 @@ mod x86 {
                     let src = src.add(j * ld + p);
                     let dst = dst.add(p * nr + j);
                     let r: [__m256d; 4] = std::array::from_fn(|i| _mm256_loadu_pd(src.add(i * ld)));
-                    let (a, b) = (
-                        _mm256_unpacklo_pd(r[0], r[1]),
-                        _mm256_unpackhi_pd(r[0], r[1]),
-                    );
-                    let (c, d) = (
-                        _mm256_unpacklo_pd(r[2], r[3]),
-                        _mm256_unpackhi_pd(r[2], r[3]),
-                    );
+                    let (a, b) = (_mm256_unpacklo_pd(r[0], r[1]), _mm256_unpackhi_pd(r[0], r[1]));
+                    let (c, d) = (_mm256_unpacklo_pd(r[2], r[3]), _mm256_unpackhi_pd(r[2], r[3]));
                     _mm256_storeu_pd(dst, _mm256_permute2f128_pd::<0x20>(a, c));
                     _mm256_storeu_pd(dst.add(nr), _mm256_permute2f128_pd::<0x20>(b, d));
                     _mm256_storeu_pd(dst.add(2 * nr), _mm256_permute2f128_pd::<0x31>(a, c));

@@ -58,22 +58,15 @@ pub(super) fn search(
             Some(t) => t,
             None => *tables.insert(self::tables(m, probs, beams, end)?),
         };
-        let kept = m.within(&format!("gen.{i}.next"), ScopeKind::Group, |m| {
-            keep(m, probs, tokens, scores, beams, &tables)
-        })?;
+        let kept =
+            m.within(&format!("gen.{i}.next"), ScopeKind::Group, |m| keep(m, probs, tokens, scores, beams, &tables))?;
         scores = Some(kept.scores);
         if i + 1 == part.calls.end {
             break;
         }
-        first = if cached {
-            m.b.shape(tokens).dims()[1]
-        } else {
-            0
-        };
+        first = if cached { m.b.shape(tokens).dims()[1] } else { 0 };
         if let Some(cache) = &mut cache {
-            m.within(&format!("gen.{i}.cache"), ScopeKind::Group, |m| {
-                reorder(m, cache, kept.parents)
-            })?;
+            m.within(&format!("gen.{i}.cache"), ScopeKind::Group, |m| reorder(m, cache, kept.parents))?;
         }
         tokens = m.within(&format!("gen.{}", i + 1), ScopeKind::Group, |m| {
             m.b.reshape("tokens", kept.tokens, m.b.shape(kept.tokens))
@@ -82,12 +75,7 @@ pub(super) fn search(
     Ok(())
 }
 
-fn tables(
-    m: &mut ModelBuilder<'_>,
-    probs: NodeId,
-    beams: usize,
-    end: Option<i64>,
-) -> Result<Tables, BuildError> {
+fn tables(m: &mut ModelBuilder<'_>, probs: NodeId, beams: usize, end: Option<i64>) -> Result<Tables, BuildError> {
     let words = m.b.shape(probs).dims()[2];
     m.within("beam", ScopeKind::Group, |m| {
         let all = Shape::named(&[(Axis::Other, beams * words)]);
@@ -172,19 +160,11 @@ fn keep(
     b.inline(top);
     let parents = b.gather("parents", Pick::Rows, tables.parents, top)?;
     let ids = b.gather("ids", Pick::Rows, tables.ids, top)?;
-    let ids = b.reshape(
-        "id",
-        ids,
-        Shape::named(&[(Axis::Batch, kept), (Axis::Token, 1)]),
-    )?;
+    let ids = b.reshape("id", ids, Shape::named(&[(Axis::Batch, kept), (Axis::Token, 1)]))?;
     let histories = b.gather("parent_tokens", Pick::Rows, tokens, parents)?;
     b.name_axes(histories, &[Axis::Batch, Axis::Token]);
     let tokens = b.concat("tokens", 1, &[histories, ids])?;
-    Ok(Kept {
-        parents,
-        scores: kept_scores,
-        tokens,
-    })
+    Ok(Kept { parents, scores: kept_scores, tokens })
 }
 
 /// Keys and values follow the beams they belong to. Those of cross-attention are the same for all.

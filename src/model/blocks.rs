@@ -6,15 +6,12 @@
 use std::hash::{Hash, Hasher};
 
 use super::config::{
-    Activation, AttentionKind, MaskBy, MaskFillConfig, NormConfig, NormKind, NormPosition, Scale,
-    SoftmaxShift,
+    Activation, AttentionKind, MaskBy, MaskFillConfig, NormConfig, NormKind, NormPosition, Scale, SoftmaxShift,
 };
 use super::masks::MaskSpec;
 use super::params::ResolvedLayer;
 use crate::program::composite::{self, Norm, Shift};
-use crate::program::{
-    Affine, Binary, BuildError, Builder, Constant, NodeId, Reduction, ScopeKind, Unary,
-};
+use crate::program::{Affine, Binary, BuildError, Builder, Constant, NodeId, Reduction, ScopeKind, Unary};
 use crate::tensor::{Axis, Shape};
 
 type Built = Result<NodeId, BuildError>;
@@ -94,10 +91,7 @@ pub(super) fn norm(b: &mut Builder, name: &str, base: &str, x: NodeId, cfg: &Nor
     }
     let d = b.shape(x).dims().last().copied().unwrap_or(1);
     let shape = Shape::named(&[(Axis::DModel, d)]);
-    let gamma = cfg
-        .affine
-        .then(|| b.parameter(&format!("{base}.gamma"), shape))
-        .transpose()?;
+    let gamma = cfg.affine.then(|| b.parameter(&format!("{base}.gamma"), shape)).transpose()?;
     let beta = (cfg.affine && cfg.kind == NormKind::LayerNorm)
         .then(|| b.parameter(&format!("{base}.beta"), shape))
         .transpose()?;
@@ -126,15 +120,7 @@ pub(super) fn stack(
 ) -> Built {
     for (i, layer) in layers.iter().enumerate() {
         x = b.scope(&i.to_string(), ScopeKind::Layer, |b| {
-            self::layer(
-                b,
-                &format!("{side}.{i}"),
-                i,
-                layer,
-                x,
-                ctx,
-                cache.as_deref_mut(),
-            )
+            self::layer(b, &format!("{side}.{i}"), i, layer, x, ctx, cache.as_deref_mut())
         })?;
     }
     Ok(x)
@@ -159,21 +145,8 @@ fn layer(
     let mut n = 1;
     let mut x = sublayer(b, base, n, x, layer, ctx, |b, y| {
         let past = cache.as_mut().map(|c| slot(&mut c.own));
-        let source = Source {
-            xkv: y,
-            past: past.flatten(),
-            fixed: None,
-        };
-        let (out, kv) = attention(
-            b,
-            "self_attn",
-            &format!("{base}.self_attn"),
-            layer,
-            y,
-            &source,
-            mask,
-            ctx,
-        )?;
+        let source = Source { xkv: y, past: past.flatten(), fixed: None };
+        let (out, kv) = attention(b, "self_attn", &format!("{base}.self_attn"), layer, y, &source, mask, ctx)?;
         if let Some(c) = cache.as_mut() {
             c.own[i] = Some(kv);
         }
@@ -184,15 +157,8 @@ fn layer(
         let mask = ctx.cross_masks.get(i).and_then(Option::as_ref);
         x = sublayer(b, base, n, x, layer, ctx, |b, y| {
             let fixed = cache.as_mut().and_then(|c| slot(&mut c.cross));
-            let source = Source {
-                xkv: memory,
-                past: None,
-                fixed,
-            };
-            let unrotated = Context {
-                rotation: None,
-                ..*ctx
-            };
+            let source = Source { xkv: memory, past: None, fixed };
+            let unrotated = Context { rotation: None, ..*ctx };
             let at = format!("{base}.cross_attn");
             let (out, kv) = attention(b, "cross_attn", &at, layer, y, &source, mask, &unrotated)?;
             if let Some(c) = cache.as_mut() {
@@ -203,9 +169,7 @@ fn layer(
     }
     if layer.has_ffn {
         n += 1;
-        x = sublayer(b, base, n, x, layer, ctx, |b, y| {
-            ffn(b, base, layer, y, ctx)
-        })?;
+        x = sublayer(b, base, n, x, layer, ctx, |b, y| ffn(b, base, layer, y, ctx))?;
     }
     Ok(x)
 }
@@ -226,21 +190,9 @@ fn sublayer(
     let pre = cfg.position == NormPosition::Pre;
     let read = if pre { norm(b, &name, &at, x, cfg)? } else { x };
     let out = f(b, read)?;
-    let out = dropout(
-        b,
-        &format!("sublayer{n}_dropped"),
-        out,
-        ctx.drop.sublayer,
-        ctx.drop.seed,
-    )?;
-    let sum = b.scope("", ScopeKind::Residual, |b| {
-        b.binary(&format!("residual{n}"), Binary::Add, x, out)
-    })?;
-    if pre {
-        Ok(sum)
-    } else {
-        norm(b, &name, &at, sum, cfg)
-    }
+    let out = dropout(b, &format!("sublayer{n}_dropped"), out, ctx.drop.sublayer, ctx.drop.seed)?;
+    let sum = b.scope("", ScopeKind::Residual, |b| b.binary(&format!("residual{n}"), Binary::Add, x, out))?;
+    if pre { Ok(sum) } else { norm(b, &name, &at, sum, cfg) }
 }
 
 /// Where keys and values come from.
@@ -265,18 +217,9 @@ fn projection(
 ) -> Built {
     let d = b.shape(x).dims()[2];
     let out = heads.1 * width.1;
-    let weight = b.parameter(
-        &format!("{base}.{name}.weight"),
-        Shape::named(&[(Axis::Out, out), (Axis::In, d)]),
-    )?;
-    let bias = bias
-        .then(|| {
-            b.parameter(
-                &format!("{base}.{name}.bias"),
-                Shape::named(&[(Axis::Out, out)]),
-            )
-        })
-        .transpose()?;
+    let weight = b.parameter(&format!("{base}.{name}.weight"), Shape::named(&[(Axis::Out, out), (Axis::In, d)]))?;
+    let bias =
+        bias.then(|| b.parameter(&format!("{base}.{name}.bias"), Shape::named(&[(Axis::Out, out)]))).transpose()?;
     b.scope(name, ScopeKind::Linear, |b| {
         let mut y = b.matmul_bt("product", x, weight)?;
         b.inline(y);
@@ -301,59 +244,23 @@ fn attention(
 ) -> Result<(NodeId, (NodeId, NodeId)), BuildError> {
     b.scope(name, ScopeKind::Attention, |b| {
         let cfg = &l.attention;
-        let kv_axis = if l.kv_heads == l.heads {
-            Axis::Head
-        } else {
-            Axis::KvHead
-        };
-        let mut q = projection(
-            b,
-            "q",
-            base,
-            xq,
-            (Axis::Head, l.heads),
-            (Axis::DK, l.d_k),
-            cfg.qkv_bias,
-        )?;
+        let kv_axis = if l.kv_heads == l.heads { Axis::Head } else { Axis::KvHead };
+        let mut q = projection(b, "q", base, xq, (Axis::Head, l.heads), (Axis::DK, l.d_k), cfg.qkv_bias)?;
         let rotate = |b: &mut Builder, name: &str, x: NodeId| match ctx.rotation {
-            Some(r) => composite::rotary(
-                b,
-                name,
-                x,
-                (r.sin, r.cos),
-                r.dim.unwrap_or(l.d_k),
-                r.interleaved,
-            ),
+            Some(r) => composite::rotary(b, name, x, (r.sin, r.cos), r.dim.unwrap_or(l.d_k), r.interleaved),
             None => Ok(x),
         };
         q = rotate(b, "q_rotated", q)?;
         let (k, v) = if let Some(kv) = source.fixed {
             kv
         } else {
-            let k = projection(
-                b,
-                "k",
-                base,
-                source.xkv,
-                (kv_axis, l.kv_heads),
-                (Axis::DK, l.d_k),
-                cfg.qkv_bias,
-            )?;
-            let v = projection(
-                b,
-                "v",
-                base,
-                source.xkv,
-                (kv_axis, l.kv_heads),
-                (Axis::DV, l.d_v),
-                cfg.qkv_bias,
-            )?;
+            let k = projection(b, "k", base, source.xkv, (kv_axis, l.kv_heads), (Axis::DK, l.d_k), cfg.qkv_bias)?;
+            let v = projection(b, "v", base, source.xkv, (kv_axis, l.kv_heads), (Axis::DV, l.d_v), cfg.qkv_bias)?;
             let k = rotate(b, "k_rotated", k)?;
             match source.past {
-                Some((past_k, past_v)) => (
-                    b.concat("k_cache", 2, &[past_k, k])?,
-                    b.concat("v_cache", 2, &[past_v, v])?,
-                ),
+                Some((past_k, past_v)) => {
+                    (b.concat("k_cache", 2, &[past_k, k])?, b.concat("v_cache", 2, &[past_v, v])?)
+                }
                 None => (k, v),
             }
         };
@@ -365,11 +272,7 @@ fn attention(
         let (batch, tokens) = (s.dims()[0], s.dims()[2]);
         let moved = b.permute("concat_heads", context, &[0, 2, 1, 3])?;
         b.inline(moved);
-        let joined = Shape::named(&[
-            (Axis::Batch, batch),
-            (Axis::Token, tokens),
-            (Axis::In, l.heads * l.d_v),
-        ]);
+        let joined = Shape::named(&[(Axis::Batch, batch), (Axis::Token, tokens), (Axis::In, l.heads * l.d_v)]);
         let concat = b.reshape("concat", moved, joined)?;
         let out = if cfg.out_projection {
             let o = format!("{base}.o");
@@ -377,12 +280,7 @@ fn attention(
             let weight = b.parameter(&format!("{o}.weight"), weight)?;
             let bias = cfg
                 .out_bias
-                .then(|| {
-                    b.parameter(
-                        &format!("{o}.bias"),
-                        Shape::named(&[(Axis::Out, ctx.d_model)]),
-                    )
-                })
+                .then(|| b.parameter(&format!("{o}.bias"), Shape::named(&[(Axis::Out, ctx.d_model)])))
                 .transpose()?;
             composite::linear(b, "out", concat, weight, bias, Axis::DModel)?
         } else {
@@ -393,20 +291,9 @@ fn attention(
 }
 
 /// `a · b` where query heads may share key/value heads: `[b, h, q, x]` and `[b, kv, x or k, …]`.
-fn grouped_product(
-    b: &mut Builder,
-    name: &str,
-    l: &ResolvedLayer,
-    a: NodeId,
-    c: NodeId,
-    transpose: bool,
-) -> Built {
+fn grouped_product(b: &mut Builder, name: &str, l: &ResolvedLayer, a: NodeId, c: NodeId, transpose: bool) -> Built {
     let product = |b: &mut Builder, name: &str, a, c| {
-        if transpose {
-            b.matmul_bt(name, a, c)
-        } else {
-            b.matmul(name, a, c)
-        }
+        if transpose { b.matmul_bt(name, a, c) } else { b.matmul(name, a, c) }
     };
     if l.kv_heads == l.heads {
         return product(b, name, a, c);
@@ -414,20 +301,8 @@ fn grouped_product(
     let (sa, sc) = (b.shape(a), b.shape(c));
     let group = l.heads / l.kv_heads;
     let d = |s: &Shape, i: usize| (s.axes()[i], s.dims()[i]);
-    let left = Shape::named(&[
-        d(&sa, 0),
-        (Axis::KvHead, l.kv_heads),
-        (Axis::Group, group),
-        d(&sa, 2),
-        d(&sa, 3),
-    ]);
-    let right = Shape::named(&[
-        d(&sc, 0),
-        (Axis::KvHead, l.kv_heads),
-        (Axis::One, 1),
-        d(&sc, 2),
-        d(&sc, 3),
-    ]);
+    let left = Shape::named(&[d(&sa, 0), (Axis::KvHead, l.kv_heads), (Axis::Group, group), d(&sa, 2), d(&sa, 3)]);
+    let right = Shape::named(&[d(&sc, 0), (Axis::KvHead, l.kv_heads), (Axis::One, 1), d(&sc, 2), d(&sc, 3)]);
     let a = b.reshape(&format!("{name}_left"), a, left)?;
     let c = b.reshape(&format!("{name}_right"), c, right)?;
     let grouped = product(b, &format!("{name}_grouped"), a, c)?;
@@ -435,11 +310,7 @@ fn grouped_product(
         b.inline(id);
     }
     let s = b.shape(grouped);
-    b.reshape(
-        name,
-        grouped,
-        Shape::named(&[d(&s, 0), (Axis::Head, l.heads), d(&s, 3), d(&s, 4)]),
-    )
+    b.reshape(name, grouped, Shape::named(&[d(&s, 0), (Axis::Head, l.heads), d(&s, 3), d(&s, 4)]))
 }
 
 fn scores(b: &mut Builder, l: &ResolvedLayer, q: NodeId, k: NodeId, d_model: usize) -> Built {
@@ -466,14 +337,8 @@ pub fn attend(
     (q, k, v): (NodeId, NodeId, NodeId),
     mask: Option<&MaskSpec>,
 ) -> Result<NodeId, BuildError> {
-    let ctx = Context {
-        d_model,
-        rotation: None,
-        drop: Drop::default(),
-        own_masks: &[],
-        memory: None,
-        cross_masks: &[],
-    };
+    let ctx =
+        Context { d_model, rotation: None, drop: Drop::default(), own_masks: &[], memory: None, cross_masks: &[] };
     softmax_attention(b, layer, q, k, v, mask, &ctx)
 }
 
@@ -513,13 +378,7 @@ fn softmax_attention(
     };
     let emptiable = mask.is_some() && fill == f64::NEG_INFINITY;
     let mut weights = composite::softmax(b, "weights", scores, shift, emptiable)?;
-    weights = dropout(
-        b,
-        "weights_dropped",
-        weights,
-        ctx.drop.attention,
-        ctx.drop.seed,
-    )?;
+    weights = dropout(b, "weights_dropped", weights, ctx.drop.attention, ctx.drop.seed)?;
     let context = grouped_product(b, "context", l, weights, v, false)?;
     Ok(b.name_axes(context, &[Axis::Batch, Axis::Head, Axis::Token, Axis::DV]))
 }
@@ -577,22 +436,16 @@ fn ffn(b: &mut Builder, base: &str, l: &ResolvedLayer, x: NodeId, ctx: &Context<
     b.scope("ffn", ScopeKind::FeedForward, |b| {
         let base = format!("{base}.ffn");
         let d = ctx.d_model;
-        let dense =
-            |b: &mut Builder, name: &str, key: &str, x: NodeId, from: usize, to: (Axis, usize)| {
-                let shape = Shape::named(&[(Axis::Out, to.1), (Axis::In, from)]);
-                let weight = b.parameter(&format!("{base}.{key}.weight"), shape)?;
-                let bias = l
-                    .ffn
-                    .bias
-                    .then(|| {
-                        b.parameter(
-                            &format!("{base}.{key}.bias"),
-                            Shape::named(&[(Axis::Out, to.1)]),
-                        )
-                    })
-                    .transpose()?;
-                composite::linear(b, name, x, weight, bias, to.0)
-            };
+        let dense = |b: &mut Builder, name: &str, key: &str, x: NodeId, from: usize, to: (Axis, usize)| {
+            let shape = Shape::named(&[(Axis::Out, to.1), (Axis::In, from)]);
+            let weight = b.parameter(&format!("{base}.{key}.weight"), shape)?;
+            let bias = l
+                .ffn
+                .bias
+                .then(|| b.parameter(&format!("{base}.{key}.bias"), Shape::named(&[(Axis::Out, to.1)])))
+                .transpose()?;
+            composite::linear(b, name, x, weight, bias, to.0)
+        };
         let hidden = dense(b, "hidden", "w1", x, d, (Axis::DFf, l.d_ff))?;
         let mut act = if l.ffn.gated {
             let gate = dense(b, "gate", "v1", x, d, (Axis::DFf, l.d_ff))?;

@@ -5,9 +5,7 @@ use super::config::{ModelConfig, PairLayout, Positions};
 use super::masks::{GivenMask, Hidden, MaskSpec};
 use super::params::{Resolved, ResolvedLayer, VocabSizes, embedding_path, resolve, typed_side};
 use crate::program::composite::{self, Shift};
-use crate::program::{
-    Affine, Binary, BuildError, Builder, Constant, NodeId, Pick, Program, ScopeKind,
-};
+use crate::program::{Affine, Binary, BuildError, Builder, Constant, NodeId, Pick, Program, ScopeKind};
 use crate::tensor::{Axis, Shape};
 
 /// Sequences of token ids, all of one length.
@@ -28,11 +26,7 @@ pub struct Sequences {
 impl Sequences {
     /// One sequence without padding.
     pub fn one(ids: Vec<i64>) -> Self {
-        Self {
-            ids,
-            batch: 1,
-            ..Self::default()
-        }
+        Self { ids, batch: 1, ..Self::default() }
     }
 
     /// Tokens a sequence.
@@ -101,9 +95,7 @@ pub fn forward(spec: &Forward<'_>) -> Result<(Program, Outputs), BuildError> {
         let (logits, probs, argmax) = m.output(hidden)?;
         (out.logits, out.probs, out.argmax) = (Some(logits), Some(probs), Some(argmax));
         if let Some(labels) = spec.labels {
-            out.loss = Some(composite::cross_entropy(
-                &mut m.b, "loss", logits, probs, labels,
-            )?);
+            out.loss = Some(composite::cross_entropy(&mut m.b, "loss", logits, probs, labels)?);
         }
     }
     Ok((m.b.finish(), out))
@@ -125,13 +117,7 @@ pub struct ModelBuilder<'a> {
 impl<'a> ModelBuilder<'a> {
     /// Nothing built yet.
     pub fn new(config: &'a ModelConfig, vocab: VocabSizes, training: bool) -> Self {
-        Self {
-            b: Builder::new(),
-            config,
-            resolved: resolve(config),
-            vocab,
-            training,
-        }
+        Self { b: Builder::new(), config, resolved: resolve(config), vocab, training }
     }
 
     /// Builds inside a scope.
@@ -155,17 +141,9 @@ impl<'a> ModelBuilder<'a> {
     /// # Errors
     /// Where it is there already.
     pub fn vocabulary(&mut self) -> Result<NodeId, BuildError> {
-        let words = if self.resolved.has_decoder {
-            self.vocab.target
-        } else {
-            self.vocab.source
-        };
+        let words = if self.resolved.has_decoder { self.vocab.target } else { self.vocab.source };
         let ids: Vec<i64> = (0..words as i64).collect();
-        self.b.constant(
-            "vocabulary.ids",
-            Shape::named(&[(Axis::Vocab, words)]),
-            Constant::Int(ids.into()),
-        )
+        self.b.constant("vocabulary.ids", Shape::named(&[(Axis::Vocab, words)]), Constant::Int(ids.into()))
     }
 
     /// Ids and embedding of the source.
@@ -199,19 +177,11 @@ impl<'a> ModelBuilder<'a> {
     ) -> Result<NodeId, BuildError> {
         let config = self.config;
         let d = config.d_model;
-        let words = if side == "source" {
-            self.vocab.source
-        } else {
-            self.vocab.target
-        };
+        let words = if side == "source" { self.vocab.source } else { self.vocab.target };
         let table = Shape::named(&[(Axis::Vocab, words), (Axis::DModel, d)]);
         let weight = self.b.parameter(&embedding_path(config, side), table)?;
         let base = format!("embed.{side}");
-        let drop = if self.training {
-            config.dropout.embedding
-        } else {
-            0.0
-        };
+        let drop = if self.training { config.dropout.embedding } else { 0.0 };
         self.b.scope(&base, ScopeKind::Embedding, |b| {
             let s = b.shape(ids);
             let tokens = s.dims()[1];
@@ -223,10 +193,7 @@ impl<'a> ModelBuilder<'a> {
             if typed {
                 let rows = config.embedding.token_types;
                 let path = format!("{base}.token_types.weight");
-                let table = b.parameter(
-                    &path,
-                    Shape::named(&[(Axis::Other, rows), (Axis::DModel, d)]),
-                )?;
+                let table = b.parameter(&path, Shape::named(&[(Axis::Other, rows), (Axis::DModel, d)]))?;
                 let types = types.map_or_else(|| vec![0; s.len()], <[i64]>::to_vec);
                 let types = b.constant("token_type_ids", s, Constant::Int(types.into()))?;
                 let rows = b.gather("token_types", Pick::Rows, table, types)?;
@@ -236,23 +203,16 @@ impl<'a> ModelBuilder<'a> {
             let sum = if after { "summed" } else { "out" };
             let table_at = |b: &mut Builder, max_len: usize| {
                 let path = format!("{base}.positions.weight");
-                let table = b.parameter(
-                    &path,
-                    Shape::named(&[(Axis::Token, max_len), (Axis::DModel, d)]),
-                )?;
+                let table = b.parameter(&path, Shape::named(&[(Axis::Token, max_len), (Axis::DModel, d)]))?;
                 let ids: Vec<i64> = (first as i64..(first + tokens) as i64).collect();
-                let ids = b.constant(
-                    "positions.ids",
-                    Shape::named(&[(Axis::Token, tokens)]),
-                    Constant::Int(ids.into()),
-                )?;
+                let ids =
+                    b.constant("positions.ids", Shape::named(&[(Axis::Token, tokens)]), Constant::Int(ids.into()))?;
                 b.gather("positions", Pick::Rows, table, ids)
             };
             x = match config.positions {
                 Positions::Sinusoidal { layout, base } => {
                     let interleaved = layout == PairLayout::Interleaved;
-                    let p =
-                        composite::sinusoidal(b, "positions", tokens, first, d, base, interleaved)?;
+                    let p = composite::sinusoidal(b, "positions", tokens, first, d, base, interleaved)?;
                     b.binary(sum, Binary::Add, x, p)?
                 }
                 Positions::Learned { max_len } => {
@@ -266,11 +226,7 @@ impl<'a> ModelBuilder<'a> {
                 x = blocks::norm(b, "norm", &format!("{base}.norm"), x, &config.norm)?;
             }
             x = blocks::dropout(b, "dropped", x, drop, config.dropout.seed)?;
-            if after {
-                b.reshape("out", x, b.shape(x))
-            } else {
-                Ok(x)
-            }
+            if after { b.reshape("out", x, b.shape(x)) } else { Ok(x) }
         })
     }
 
@@ -279,12 +235,7 @@ impl<'a> ModelBuilder<'a> {
             return Drop::default();
         }
         let d = &self.config.dropout;
-        Drop {
-            attention: d.attention,
-            sublayer: d.sublayer,
-            ffn: d.ffn,
-            seed: d.seed,
-        }
+        Drop { attention: d.attention, sublayer: d.sublayer, ffn: d.ffn, seed: d.seed }
     }
 
     /// The encoder over `x`.
@@ -327,14 +278,7 @@ impl<'a> ModelBuilder<'a> {
                 hidden.mask(source.batch, queries, first, source.tokens())
             })
             .collect();
-        self.stack(
-            "decoder",
-            &layers,
-            x,
-            (&masks, first),
-            memory.map(|m| (m.0, cross.as_slice())),
-            cache,
-        )
+        self.stack("decoder", &layers, x, (&masks, first), memory.map(|m| (m.0, cross.as_slice())), cache)
     }
 
     fn stack(
@@ -365,13 +309,7 @@ impl<'a> ModelBuilder<'a> {
             };
             let x = blocks::stack(b, side, layers, x, &ctx, cache)?;
             if final_norm {
-                blocks::norm(
-                    b,
-                    "final_norm",
-                    &format!("{side}.final_norm"),
-                    x,
-                    &config.norm,
-                )
+                blocks::norm(b, "final_norm", &format!("{side}.final_norm"), x, &config.norm)
             } else {
                 Ok(x)
             }
@@ -384,30 +322,15 @@ impl<'a> ModelBuilder<'a> {
     /// Where parts do not fit.
     pub fn output(&mut self, hidden: NodeId) -> Result<(NodeId, NodeId, NodeId), BuildError> {
         let config = self.config;
-        let side = if self.resolved.has_decoder {
-            "target"
-        } else {
-            "source"
-        };
-        let words = if side == "target" {
-            self.vocab.target
-        } else {
-            self.vocab.source
-        };
+        let side = if self.resolved.has_decoder { "target" } else { "source" };
+        let words = if side == "target" { self.vocab.target } else { self.vocab.source };
         let table = Shape::named(&[(Axis::Vocab, words), (Axis::DModel, config.d_model)]);
-        let path = if config.output.tied {
-            embedding_path(config, side)
-        } else {
-            "output.weight".to_owned()
-        };
+        let path = if config.output.tied { embedding_path(config, side) } else { "output.weight".to_owned() };
         let weight = self.b.parameter(&path, table)?;
         let bias = config
             .output
             .bias
-            .then(|| {
-                self.b
-                    .parameter("output.bias", Shape::named(&[(Axis::Vocab, words)]))
-            })
+            .then(|| self.b.parameter("output.bias", Shape::named(&[(Axis::Vocab, words)])))
             .transpose()?;
         self.b.scope("output", ScopeKind::Output, |b| {
             let logits = composite::linear(b, "logits", hidden, weight, bias, Axis::Vocab)?;
@@ -456,12 +379,7 @@ fn rotation(
     let width = dim.unwrap_or_else(|| layers.first().map_or(0, |l| l.d_k));
     b.scope("rotary", ScopeKind::Group, |b| {
         let (sin, cos) = composite::waves(b, tokens, first, width, base)?;
-        Ok(Some(Rotation {
-            sin,
-            cos,
-            dim,
-            interleaved: layout == PairLayout::Interleaved,
-        }))
+        Ok(Some(Rotation { sin, cos, dim, interleaved: layout == PairLayout::Interleaved }))
     })
 }
 

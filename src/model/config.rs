@@ -71,12 +71,7 @@ pub struct EmbeddingConfig {
 
 impl Default for EmbeddingConfig {
     fn default() -> Self {
-        Self {
-            shared: true,
-            scale: false,
-            token_types: 0,
-            norm: false,
-        }
+        Self { shared: true, scale: false, token_types: 0, norm: false }
     }
 }
 
@@ -311,11 +306,7 @@ pub struct FfnConfig {
 
 impl Default for FfnConfig {
     fn default() -> Self {
-        Self {
-            activation: Activation::Relu,
-            gated: false,
-            bias: false,
-        }
+        Self { activation: Activation::Relu, gated: false, bias: false }
     }
 }
 

@@ -10,8 +10,7 @@ use super::blocks::Cache;
 use super::build::{ModelBuilder, Sequences};
 use crate::program::composite::{self, Shift};
 use crate::program::{
-    Affine, Binary, BuildError, Builder, Constant, NodeId, Op, Pick, Program, Random, RandomKind,
-    ScopeKind, Unary,
+    Affine, Binary, BuildError, Builder, Constant, NodeId, Op, Pick, Program, Random, RandomKind, ScopeKind, Unary,
 };
 use crate::tensor::{Axis, Shape};
 
@@ -112,11 +111,7 @@ impl Part {
             Calls::Forced(prefixes) => prefixes.first().cloned().unwrap_or_default(),
             Calls::Free { from, .. } | Calls::Beam { from, .. } => from.clone(),
         };
-        Self {
-            calls: 0..calls.count(),
-            tokens: vec![tokens],
-            scores: Vec::new(),
-        }
+        Self { calls: 0..calls.count(), tokens: vec![tokens], scores: Vec::new() }
     }
 
     /// The node that holds what the first call reads.
@@ -164,9 +159,7 @@ pub fn generate(
                 let first = if cached && goes_on { before.len() } else { 0 };
                 let probs = m.call(i, tokens, first, memory, cache.as_mut())?;
                 before = prefix;
-                if let Some(&next) = known
-                    .and_then(|k| k.strip_prefix(prefix.as_slice()))
-                    .and_then(|rest| rest.first())
+                if let Some(&next) = known.and_then(|k| k.strip_prefix(prefix.as_slice())).and_then(|rest| rest.first())
                 {
                     target(&mut m, i, probs, next)?;
                 }
@@ -183,8 +176,7 @@ pub fn generate(
                     if cached {
                         first = m.b.shape(tokens).dims()[1];
                     }
-                    tokens =
-                        m.b.concat(&format!("gen.{}.tokens", i + 1), 1, &[tokens, next])?;
+                    tokens = m.b.concat(&format!("gen.{}.tokens", i + 1), 1, &[tokens, next])?;
                 }
             }
         }
@@ -202,11 +194,7 @@ fn target(m: &mut ModelBuilder<'_>, i: usize, probs: NodeId, next: i64) -> Resul
     m.within(&format!("gen.{i}"), ScopeKind::Group, |m| {
         let b = &mut m.b;
         let last = b.slice("last_probs", probs, 1, tokens - 1, 1)?;
-        let row = b.reshape(
-            "last_probs_row",
-            last,
-            Shape::named(&[(Axis::Batch, 1), (Axis::Vocab, words)]),
-        )?;
+        let row = b.reshape("last_probs_row", last, Shape::named(&[(Axis::Batch, 1), (Axis::Vocab, words)]))?;
         let one = Shape::named(&[(Axis::Token, 1)]);
         let column = Shape::named(&[(Axis::Batch, 1), (Axis::One, 1)]);
         let id = b.constant("target_id", one, Constant::Int([next].into()))?;
@@ -223,25 +211,15 @@ fn target(m: &mut ModelBuilder<'_>, i: usize, probs: NodeId, next: i64) -> Resul
 /// The next token `[1, 1]` of frame `i`, with every number of the choice as a node.
 fn choose(m: &mut ModelBuilder<'_>, i: usize, choice: Choice) -> Result<NodeId, BuildError> {
     let program = m.b.program();
-    let logits = program
-        .find(&format!("gen.{i}.output.logits"))
-        .expect("the frame has logits");
-    let argmax = program
-        .find(&format!("gen.{i}.output.argmax"))
-        .expect("the frame has a greedy choice");
+    let logits = program.find(&format!("gen.{i}.output.logits")).expect("the frame has logits");
+    let argmax = program.find(&format!("gen.{i}.output.argmax")).expect("the frame has a greedy choice");
     let s = m.b.shape(logits);
     let (tokens, words) = (s.dims()[1], s.dims()[2]);
     let row = Shape::named(&[(Axis::Batch, 1), (Axis::Vocab, words)]);
     let one = Shape::named(&[(Axis::Batch, 1), (Axis::Token, 1)]);
     m.within(&format!("gen.{i}.next"), ScopeKind::Group, |m| {
         let b = &mut m.b;
-        let Choice::Sample {
-            temperature,
-            top_k,
-            top_p,
-            seed,
-        } = choice
-        else {
+        let Choice::Sample { temperature, top_k, top_p, seed } = choice else {
             return b.slice("id", argmax, 1, tokens - 1, 1);
         };
         let last = b.slice("logits_row", logits, 1, tokens - 1, 1)?;
@@ -265,16 +243,8 @@ fn choose(m: &mut ModelBuilder<'_>, i: usize, choice: Choice) -> Result<NodeId, 
             let kept = b.binary("kept_probs", Binary::Mul, probs, stays)?;
             cumulative = b.apply("kept_cumulative", Op::CumSum, &[kept])?;
         }
-        let random = Random {
-            seed,
-            stream: i as u64,
-            kind: RandomKind::Uniform,
-        };
-        let drawn = b.random(
-            "drawn",
-            Shape::named(&[(Axis::Batch, 1), (Axis::One, 1)]),
-            random,
-        )?;
+        let random = Random { seed, stream: i as u64, kind: RandomKind::Uniform };
+        let drawn = b.random("drawn", Shape::named(&[(Axis::Batch, 1), (Axis::One, 1)]), random)?;
         let n = b.shape(cumulative).dims()[1];
         let total = b.slice("total", cumulative, 1, n - 1, 1)?;
         let threshold = b.binary("threshold", Binary::Mul, drawn, total)?;

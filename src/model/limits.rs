@@ -29,17 +29,9 @@ pub fn cells(config: &ModelConfig, vocab: VocabSizes, extent: &Extent) -> u128 {
     let batch = wide(extent.batch.max(1));
     let source = wide(extent.source);
     let encoder = stack(&r.encoder, config, [batch, source, source], 0);
-    let words = if r.has_decoder {
-        vocab.target
-    } else {
-        vocab.source
-    };
+    let words = if r.has_decoder { vocab.target } else { vocab.source };
     let logits = |rows: u128| {
-        if config.output.none {
-            0
-        } else {
-            product([batch, rows, wide(words), 6])
-        }
+        if config.output.none { 0 } else { product([batch, rows, wide(words), 6]) }
     };
     if extent.target == 0 {
         return encoder.saturating_add(logits(source));
@@ -55,9 +47,7 @@ pub fn cells(config: &ModelConfig, vocab: VocabSizes, extent: &Extent) -> u128 {
 
 /// How many layers the run goes through.
 pub fn layer_calls(config: &ModelConfig, extent: &Extent) -> u128 {
-    let Resolved {
-        encoder, decoder, ..
-    } = resolve(config);
+    let Resolved { encoder, decoder, .. } = resolve(config);
     let calls = wide(extent.calls.max(1));
     wide(encoder.len()).saturating_add(product([wide(decoder.len().max(1)), calls]))
 }
@@ -65,9 +55,7 @@ pub fn layer_calls(config: &ModelConfig, extent: &Extent) -> u128 {
 /// The longest sequence that the run gives a position to.
 pub fn longest(extent: &Extent) -> usize {
     let generated = extent.target.saturating_add(extent.calls.max(1) - 1);
-    extent
-        .source
-        .max(if extent.target == 0 { 0 } else { generated })
+    extent.source.max(if extent.target == 0 { 0 } else { generated })
 }
 
 /// Rows of the table of learned positions, where there is one.
@@ -86,12 +74,7 @@ fn product<const N: usize>(factors: [u128; N]) -> u128 {
     factors.into_iter().fold(1, u128::saturating_mul)
 }
 
-fn stack(
-    layers: &[ResolvedLayer],
-    config: &ModelConfig,
-    [batch, rows, keys]: [u128; 3],
-    memory: u128,
-) -> u128 {
+fn stack(layers: &[ResolvedLayer], config: &ModelConfig, [batch, rows, keys]: [u128; 3], memory: u128) -> u128 {
     layers
         .iter()
         .map(|l| {
@@ -113,24 +96,15 @@ mod tests {
     use super::*;
 
     fn config(layers: usize) -> ModelConfig {
-        let text = format!(
-            "(d_model: 768, heads: 12, d_ff: 3072, encoder: Some((layers: [(repeat: {layers})])))"
-        );
+        let text = format!("(d_model: 768, heads: 12, d_ff: 3072, encoder: Some((layers: [(repeat: {layers})])))");
         ron::from_str(&text).expect("a model")
     }
 
-    const VOCAB: VocabSizes = VocabSizes {
-        source: 1000,
-        target: 1000,
-    };
+    const VOCAB: VocabSizes = VocabSizes { source: 1000, target: 1000 };
 
     #[test]
     fn a_model_of_usual_size_is_far_from_the_limit_and_a_million_tokens_are_beyond_it() {
-        let run = |source| Extent {
-            batch: 1,
-            source,
-            ..Extent::default()
-        };
+        let run = |source| Extent { batch: 1, source, ..Extent::default() };
         let usual = cells(&config(12), VOCAB, &run(512));
         assert!(usual > 12 * 12 * 512 * 512 && usual < MOST_CELLS / 10);
         assert!(cells(&config(12), VOCAB, &run(1 << 20)) > MOST_CELLS);
@@ -138,13 +112,8 @@ mod tests {
 
     #[test]
     fn nothing_overflows() {
-        let huge = Extent {
-            batch: usize::MAX,
-            source: usize::MAX,
-            target: usize::MAX,
-            calls: usize::MAX,
-            cached: false,
-        };
+        let huge =
+            Extent { batch: usize::MAX, source: usize::MAX, target: usize::MAX, calls: usize::MAX, cached: false };
         assert!(cells(&config(1), VOCAB, &huge) > MOST_CELLS);
         assert!(layer_calls(&config(1), &huge) > MOST_LAYER_CALLS);
         assert_eq!(longest(&huge), usize::MAX);

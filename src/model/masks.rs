@@ -42,23 +42,12 @@ pub struct Hidden<'a> {
 impl Hidden<'_> {
     /// What hides keys in self-attention of `layer`.
     pub fn of(layer: &ResolvedLayer) -> Self {
-        Self {
-            causal: layer.causal,
-            window: layer.attention.window,
-            padding: None,
-            given: None,
-        }
+        Self { causal: layer.causal, window: layer.attention.window, padding: None, given: None }
     }
 
     /// The mask for `queries` queries, the first at position `first`, over `keys` keys; `None` where nothing can
     /// be hidden.
-    pub fn mask(
-        &self,
-        batch: usize,
-        queries: usize,
-        first: usize,
-        keys: usize,
-    ) -> Option<MaskSpec> {
+    pub fn mask(&self, batch: usize, queries: usize, first: usize, keys: usize) -> Option<MaskSpec> {
         if !self.causal && self.window.is_none() && self.padding.is_none() && self.given.is_none() {
             return None;
         }
@@ -90,12 +79,7 @@ impl Hidden<'_> {
             }
         }
         let shape = if per_sequence {
-            Shape::named(&[
-                (Axis::Batch, batch),
-                (Axis::One, 1),
-                (Axis::Query, queries),
-                (Axis::Key, keys),
-            ])
+            Shape::named(&[(Axis::Batch, batch), (Axis::One, 1), (Axis::Query, queries), (Axis::Key, keys)])
         } else {
             Shape::named(&[(Axis::Query, queries), (Axis::Key, keys)])
         };

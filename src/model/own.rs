@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::config::{
-    Activation, AttentionConfig, AttentionKind, EpsAt, FfnConfig, MaskBy, MaskFillConfig,
-    NormConfig, NormKind, NormPosition, Scale, SoftmaxShift,
+    Activation, AttentionConfig, AttentionKind, EpsAt, FfnConfig, MaskBy, MaskFillConfig, NormConfig, NormKind,
+    NormPosition, Scale, SoftmaxShift,
 };
 
 macro_rules! own {
@@ -84,9 +84,7 @@ mod given {
         }
     }
 
-    pub fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
-        from: D,
-    ) -> Result<Option<T>, D::Error> {
+    pub fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(from: D) -> Result<Option<T>, D::Error> {
         T::deserialize(from).map(Some)
     }
 }

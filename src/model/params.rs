@@ -5,8 +5,7 @@
 use crate::tensor::{Axis, Shape};
 
 use super::config::{
-    AttentionConfig, FfnConfig, ModelConfig, NormConfig, NormKind, NormPosition, Positions,
-    StackConfig,
+    AttentionConfig, FfnConfig, ModelConfig, NormConfig, NormKind, NormPosition, Positions, StackConfig,
 };
 
 /// Sizes of the two vocabularies. A model with one side reads only that side's.
@@ -109,10 +108,7 @@ pub fn resolve(config: &ModelConfig) -> Resolved {
         let mut layers = Vec::new();
         for group in stack.iter().flat_map(|s| &s.layers) {
             let heads = group.heads.unwrap_or(config.heads);
-            let d_k = group
-                .d_k
-                .or(config.d_k)
-                .unwrap_or_else(|| config.d_model.checked_div(heads).unwrap_or(0));
+            let d_k = group.d_k.or(config.d_k).unwrap_or_else(|| config.d_model.checked_div(heads).unwrap_or(0));
             let own = group.attention.clone().unwrap_or_default();
             let attention = own.over(&config.attention);
             let layer = ResolvedLayer {
@@ -151,10 +147,7 @@ pub fn cacheable(config: &ModelConfig) -> bool {
 /// Every parameter of a model, in the order in which the model uses them.
 pub fn parameters(config: &ModelConfig, vocab: VocabSizes) -> Vec<ParamSpec> {
     let resolved = resolve(config);
-    let mut list = List {
-        specs: Vec::new(),
-        d_model: config.d_model,
-    };
+    let mut list = List { specs: Vec::new(), d_model: config.d_model };
     list.embeddings(config, &resolved, vocab);
     for (i, layer) in resolved.encoder.iter().enumerate() {
         list.layer(&format!("encoder.{i}"), layer);
@@ -169,19 +162,12 @@ pub fn parameters(config: &ModelConfig, vocab: VocabSizes) -> Vec<ParamSpec> {
         list.norm("decoder.final_norm", &config.norm);
     }
     if !config.output.none {
-        let words = if resolved.has_decoder {
-            vocab.target
-        } else {
-            vocab.source
-        };
+        let words = if resolved.has_decoder { vocab.target } else { vocab.source };
         if !config.output.tied {
             list.push(
                 "output.weight".into(),
                 Shape::named(&[(Axis::Vocab, words), (Axis::DModel, config.d_model)]),
-                ParamRole::Weight {
-                    fan_in: config.d_model,
-                    fan_out: words,
-                },
+                ParamRole::Weight { fan_in: config.d_model, fan_out: words },
                 1,
             );
         }
@@ -189,9 +175,7 @@ pub fn parameters(config: &ModelConfig, vocab: VocabSizes) -> Vec<ParamSpec> {
             list.push(
                 "output.bias".into(),
                 Shape::named(&[(Axis::Vocab, words)]),
-                ParamRole::Bias {
-                    fan_in: config.d_model,
-                },
+                ParamRole::Bias { fan_in: config.d_model },
                 1,
             );
         }
@@ -201,20 +185,12 @@ pub fn parameters(config: &ModelConfig, vocab: VocabSizes) -> Vec<ParamSpec> {
 
 /// Path of the token table that `side` (`source` or `target`) reads.
 pub fn embedding_path(config: &ModelConfig, side: &str) -> String {
-    if config.embedding.shared {
-        "embed.weight".to_owned()
-    } else {
-        format!("embed.{side}.weight")
-    }
+    if config.embedding.shared { "embed.weight".to_owned() } else { format!("embed.{side}.weight") }
 }
 
 /// The side whose tokens carry types: the source, or the target of a model that is only a decoder.
 pub fn typed_side(config: &ModelConfig) -> &'static str {
-    if config.encoder.is_some() {
-        "source"
-    } else {
-        "target"
-    }
+    if config.encoder.is_some() { "source" } else { "target" }
 }
 
 struct List {
@@ -224,39 +200,24 @@ struct List {
 
 impl List {
     fn push(&mut self, path: String, shape: Shape, role: ParamRole, heads: usize) {
-        self.specs.push(ParamSpec {
-            path,
-            shape,
-            role,
-            heads,
-        });
+        self.specs.push(ParamSpec { path, shape, role, heads });
     }
 
     fn embeddings(&mut self, config: &ModelConfig, resolved: &Resolved, vocab: VocabSizes) {
         let d_model = config.d_model;
         let table = |rows: usize| Shape::named(&[(Axis::Vocab, rows), (Axis::DModel, d_model)]);
         if config.embedding.shared {
-            let words = if resolved.has_encoder {
-                vocab.source
-            } else {
-                vocab.target
-            };
+            let words = if resolved.has_encoder { vocab.source } else { vocab.target };
             self.push("embed.weight".into(), table(words), ParamRole::Embedding, 1);
         }
-        for (side, present, words) in [
-            ("source", resolved.has_encoder, vocab.source),
-            ("target", resolved.has_decoder, vocab.target),
-        ] {
+        for (side, present, words) in
+            [("source", resolved.has_encoder, vocab.source), ("target", resolved.has_decoder, vocab.target)]
+        {
             if !present {
                 continue;
             }
             if !config.embedding.shared {
-                self.push(
-                    format!("embed.{side}.weight"),
-                    table(words),
-                    ParamRole::Embedding,
-                    1,
-                );
+                self.push(format!("embed.{side}.weight"), table(words), ParamRole::Embedding, 1);
             }
             if let Positions::Learned { max_len } = config.positions {
                 self.push(
@@ -269,10 +230,7 @@ impl List {
             if config.embedding.token_types > 0 && side == typed_side(config) {
                 self.push(
                     format!("embed.{side}.token_types.weight"),
-                    Shape::named(&[
-                        (Axis::Other, config.embedding.token_types),
-                        (Axis::DModel, d_model),
-                    ]),
+                    Shape::named(&[(Axis::Other, config.embedding.token_types), (Axis::DModel, d_model)]),
                     ParamRole::TokenType,
                     1,
                 );
@@ -300,13 +258,7 @@ impl List {
         }
     }
 
-    fn sublayer(
-        &mut self,
-        path: &str,
-        n: usize,
-        norm: &NormConfig,
-        inside: impl FnOnce(&mut Self),
-    ) {
+    fn sublayer(&mut self, path: &str, n: usize, norm: &NormConfig, inside: impl FnOnce(&mut Self)) {
         let norm_path = format!("{path}.norm{n}");
         match norm.position {
             NormPosition::Pre => {
@@ -335,10 +287,7 @@ impl List {
         self.push(
             format!("{path}.weight"),
             Shape::named(&[(Axis::Out, out), (Axis::In, width)]),
-            ParamRole::Weight {
-                fan_in: width,
-                fan_out: out,
-            },
+            ParamRole::Weight { fan_in: width, fan_out: out },
             heads,
         );
         if bias {
@@ -386,14 +335,8 @@ mod tests {
     }
 
     fn paths(text: &str) -> Vec<String> {
-        let vocab = VocabSizes {
-            source: 24,
-            target: 24,
-        };
-        parameters(&config(text), vocab)
-            .into_iter()
-            .map(|p| p.path)
-            .collect()
+        let vocab = VocabSizes { source: 24, target: 24 };
+        parameters(&config(text), vocab).into_iter().map(|p| p.path).collect()
     }
 
     #[test]
@@ -428,34 +371,17 @@ mod tests {
               decoder: (layers: [(cross_attention: false), ()]))",
         );
         let shape = |config: &ModelConfig, path: &str| {
-            let vocab = VocabSizes {
-                source: 9,
-                target: 9,
-            };
-            parameters(config, vocab)
-                .into_iter()
-                .find(|p| p.path == path)
-                .map(|p| p.shape.dims().to_vec())
+            let vocab = VocabSizes { source: 9, target: 9 };
+            parameters(config, vocab).into_iter().find(|p| p.path == path).map(|p| p.shape.dims().to_vec())
         };
-        assert_eq!(
-            shape(&config, "encoder.0.self_attn.q.weight"),
-            Some(vec![80, 68])
-        );
-        assert_eq!(
-            shape(&config, "encoder.0.self_attn.o.weight"),
-            Some(vec![68, 48])
-        );
+        assert_eq!(shape(&config, "encoder.0.self_attn.q.weight"), Some(vec![80, 68]));
+        assert_eq!(shape(&config, "encoder.0.self_attn.o.weight"), Some(vec![68, 48]));
         assert_eq!(shape(&config, "decoder.0.cross_attn.q.weight"), None);
         assert!(shape(&config, "decoder.1.cross_attn.q.weight").is_some());
         assert!(shape(&config, "decoder.0.norm3.gamma").is_none());
         assert!(shape(&config, "decoder.1.norm3.gamma").is_some());
-        config.encoder.as_mut().expect("an encoder").layers = vec![LayerConfig {
-            kv_heads: Some(2),
-            ..LayerConfig::default()
-        }];
-        assert_eq!(
-            shape(&config, "encoder.0.self_attn.v.weight"),
-            Some(vec![24, 68])
-        );
+        config.encoder.as_mut().expect("an encoder").layers =
+            vec![LayerConfig { kv_heads: Some(2), ..LayerConfig::default() }];
+        assert_eq!(shape(&config, "encoder.0.self_attn.v.weight"), Some(vec![24, 68]));
     }
 }

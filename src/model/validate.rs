@@ -1,8 +1,7 @@
 //! What is wrong with a configuration, found before anything is built or allocated.
 
 use super::config::{
-    AttentionConfig, LayerConfig, MaskFillConfig, ModelConfig, NormConfig, NormKind, Positions,
-    Scale, StackConfig,
+    AttentionConfig, LayerConfig, MaskFillConfig, ModelConfig, NormConfig, NormKind, Positions, Scale, StackConfig,
 };
 use super::params::{VocabSizes, resolve};
 use crate::text::Msg;
@@ -19,11 +18,7 @@ pub struct ConfigProblem {
 }
 
 fn problem(field: impl Into<String>, msg: Msg) -> ConfigProblem {
-    ConfigProblem {
-        field: field.into(),
-        help: msg.help(),
-        msg,
-    }
+    ConfigProblem { field: field.into(), help: msg.help(), msg }
 }
 
 /// Most layers of a stack, words of a vocabulary, width of anything, numbers of all parameters.
@@ -35,17 +30,9 @@ const MOST_PARAMETERS: usize = 1 << 33;
 /// Everything wrong with `config`; empty where it can be built.
 pub fn validate(config: &ModelConfig, vocab: VocabSizes) -> Vec<ConfigProblem> {
     let mut found = Vec::new();
-    for (field, words) in [
-        ("vocabulary", vocab.source),
-        ("target_vocabulary", vocab.target),
-    ] {
+    for (field, words) in [("vocabulary", vocab.source), ("target_vocabulary", vocab.target)] {
         if words == 0 || words > MOST_WORDS {
-            found.push(problem(
-                field,
-                Msg::new("config.words")
-                    .arg("value", words)
-                    .arg("most", MOST_WORDS),
-            ));
+            found.push(problem(field, Msg::new("config.words").arg("value", words).arg("most", MOST_WORDS)));
             break;
         }
     }
@@ -53,9 +40,7 @@ pub fn validate(config: &ModelConfig, vocab: VocabSizes) -> Vec<ConfigProblem> {
         if value == 0 || value > MOST_WIDTH {
             found.push(problem(
                 format!("model.{field}"),
-                Msg::new("config.width")
-                    .arg("value", value)
-                    .arg("most", MOST_WIDTH),
+                Msg::new("config.width").arg("value", value).arg("most", MOST_WIDTH),
             ));
         }
     };
@@ -65,11 +50,7 @@ pub fn validate(config: &ModelConfig, vocab: VocabSizes) -> Vec<ConfigProblem> {
     if config.embedding.token_types > 0 {
         width("embedding.token_types", config.embedding.token_types);
     }
-    for (field, value) in [
-        ("kv_heads", config.kv_heads),
-        ("d_k", config.d_k),
-        ("d_v", config.d_v),
-    ] {
+    for (field, value) in [("kv_heads", config.kv_heads), ("d_k", config.d_k), ("d_v", config.d_v)] {
         if let Some(value) = value {
             width(field, value);
         }
@@ -86,10 +67,7 @@ pub fn validate(config: &ModelConfig, vocab: VocabSizes) -> Vec<ConfigProblem> {
         ("ffn", config.dropout.ffn),
     ] {
         if !(0.0..1.0).contains(&rate) {
-            found.push(problem(
-                format!("model.dropout.{field}"),
-                Msg::new("config.rate").arg("value", rate),
-            ));
+            found.push(problem(format!("model.dropout.{field}"), Msg::new("config.rate").arg("value", rate)));
         }
     }
     if !found.is_empty() {
@@ -102,9 +80,7 @@ pub fn validate(config: &ModelConfig, vocab: VocabSizes) -> Vec<ConfigProblem> {
     if config.embedding.shared && both && vocab.source != vocab.target {
         found.push(problem(
             "model.embedding.shared",
-            Msg::new("config.shared")
-                .arg("source", vocab.source)
-                .arg("target", vocab.target),
+            Msg::new("config.shared").arg("source", vocab.source).arg("target", vocab.target),
         ));
     }
     for (name, stack) in [("encoder", &config.encoder), ("decoder", &config.decoder)] {
@@ -121,16 +97,10 @@ pub fn validate(config: &ModelConfig, vocab: VocabSizes) -> Vec<ConfigProblem> {
 
 fn norm(found: &mut Vec<ConfigProblem>, at: &str, n: &NormConfig, d_model: usize) {
     if !(n.eps.is_finite() && n.eps >= 0.0) {
-        found.push(problem(
-            format!("{at}.eps"),
-            Msg::new("config.eps").arg("value", n.eps),
-        ));
+        found.push(problem(format!("{at}.eps"), Msg::new("config.eps").arg("value", n.eps)));
     }
     if n.unbiased && d_model == 1 && n.kind == NormKind::LayerNorm {
-        found.push(problem(
-            format!("{at}.unbiased"),
-            Msg::new("config.unbiased"),
-        ));
+        found.push(problem(format!("{at}.unbiased"), Msg::new("config.unbiased")));
     }
 }
 
@@ -141,42 +111,24 @@ fn attention(found: &mut Vec<ConfigProblem>, at: &str, a: &AttentionConfig) {
     if let Scale::By(c) = a.scale
         && !c.is_finite()
     {
-        found.push(problem(
-            format!("{at}.scale"),
-            Msg::new("config.scale").arg("value", c),
-        ));
+        found.push(problem(format!("{at}.scale"), Msg::new("config.scale").arg("value", c)));
     }
     if let MaskFillConfig::Value(c) = a.fill {
         // −∞ has a name of its own; a masked score that is greater than others would be no mask.
         if !(c.is_finite() && c < 0.0) {
-            found.push(problem(
-                format!("{at}.fill"),
-                Msg::new("config.fill").arg("value", c),
-            ));
+            found.push(problem(format!("{at}.fill"), Msg::new("config.fill").arg("value", c)));
         }
     }
     if a.out_bias && !a.out_projection {
-        found.push(problem(
-            format!("{at}.out_bias"),
-            Msg::new("config.out_bias"),
-        ));
+        found.push(problem(format!("{at}.out_bias"), Msg::new("config.out_bias")));
     }
 }
 
 fn stack(found: &mut Vec<ConfigProblem>, config: &ModelConfig, name: &str, stack: &StackConfig) {
     let at = format!("model.{name}.layers");
-    let layers = stack
-        .layers
-        .iter()
-        .try_fold(0usize, |n, l| n.checked_add(l.repeat))
-        .unwrap_or(usize::MAX);
+    let layers = stack.layers.iter().try_fold(0usize, |n, l| n.checked_add(l.repeat)).unwrap_or(usize::MAX);
     if layers > MOST_LAYERS {
-        found.push(problem(
-            at,
-            Msg::new("config.layers")
-                .arg("value", layers)
-                .arg("most", MOST_LAYERS),
-        ));
+        found.push(problem(at, Msg::new("config.layers").arg("value", layers).arg("most", MOST_LAYERS)));
         return;
     }
     for (i, l) in stack.layers.iter().enumerate() {
@@ -184,33 +136,15 @@ fn stack(found: &mut Vec<ConfigProblem>, config: &ModelConfig, name: &str, stack
     }
 }
 
-fn layer(
-    found: &mut Vec<ConfigProblem>,
-    config: &ModelConfig,
-    side: &str,
-    at: &str,
-    l: &LayerConfig,
-) {
+fn layer(found: &mut Vec<ConfigProblem>, config: &ModelConfig, side: &str, at: &str, l: &LayerConfig) {
     let field = |own: bool, name: &str| {
-        if own {
-            format!("{at}.{name}")
-        } else {
-            format!("model.{name}")
-        }
+        if own { format!("{at}.{name}") } else { format!("model.{name}") }
     };
     let heads = l.heads.unwrap_or(config.heads);
-    let widths = [
-        ("heads", Some(heads)),
-        ("kv_heads", l.kv_heads),
-        ("d_k", l.d_k),
-        ("d_v", l.d_v),
-        ("d_ff", l.d_ff),
-    ];
+    let widths = [("heads", Some(heads)), ("kv_heads", l.kv_heads), ("d_k", l.d_k), ("d_v", l.d_v), ("d_ff", l.d_ff)];
     for (name, value) in widths {
         if let Some(value) = value.filter(|v| *v == 0 || *v > MOST_WIDTH) {
-            let msg = Msg::new("config.width")
-                .arg("value", value)
-                .arg("most", MOST_WIDTH);
+            let msg = Msg::new("config.width").arg("value", value).arg("most", MOST_WIDTH);
             found.push(problem(format!("{at}.{name}"), msg));
             return;
         }
@@ -219,9 +153,7 @@ fn layer(
     if d_k.is_none() && !config.d_model.is_multiple_of(heads) {
         found.push(problem(
             field(l.heads.is_some(), "heads"),
-            Msg::new("config.heads")
-                .arg("heads", heads)
-                .arg("d_model", config.d_model),
+            Msg::new("config.heads").arg("heads", heads).arg("d_model", config.d_model),
         ));
         return;
     }
@@ -229,24 +161,13 @@ fn layer(
     if kv > heads || !heads.is_multiple_of(kv) {
         found.push(problem(
             field(l.kv_heads.is_some(), "kv_heads"),
-            Msg::new("config.kv_heads")
-                .arg("kv_heads", kv)
-                .arg("heads", heads),
+            Msg::new("config.kv_heads").arg("kv_heads", kv).arg("heads", heads),
         ));
     }
     if let Some(n) = &l.norm {
-        norm(
-            found,
-            &format!("{at}.norm"),
-            &n.over(&config.norm),
-            config.d_model,
-        );
+        norm(found, &format!("{at}.norm"), &n.over(&config.norm), config.d_model);
     }
-    let a = l
-        .attention
-        .clone()
-        .unwrap_or_default()
-        .over(&config.attention);
+    let a = l.attention.clone().unwrap_or_default().over(&config.attention);
     if l.attention.is_some() {
         attention(found, &format!("{at}.attention"), &a);
     }
@@ -265,44 +186,25 @@ fn layer(
     if let Positions::Rotary { dim, .. } = config.positions {
         let rotating = dim.unwrap_or(d_k);
         if rotating % 2 != 0 || rotating == 0 || rotating > d_k {
-            let name = if dim.is_some() {
-                "model.positions.dim".to_owned()
-            } else {
-                field(l.d_k.is_some(), "d_k")
-            };
-            found.push(problem(
-                name,
-                Msg::new("config.rotary")
-                    .arg("dim", rotating)
-                    .arg("d_k", d_k),
-            ));
+            let name = if dim.is_some() { "model.positions.dim".to_owned() } else { field(l.d_k.is_some(), "d_k") };
+            found.push(problem(name, Msg::new("config.rotary").arg("dim", rotating).arg("d_k", d_k)));
         }
     }
     if side == "encoder" && l.cross_attention == Some(true)
         || l.cross_attention == Some(true) && config.encoder.is_none()
     {
-        found.push(problem(
-            format!("{at}.cross_attention"),
-            Msg::new("config.cross_attention"),
-        ));
+        found.push(problem(format!("{at}.cross_attention"), Msg::new("config.cross_attention")));
     }
 }
 
 fn positions(found: &mut Vec<ConfigProblem>, config: &ModelConfig) {
     match config.positions {
         Positions::Learned { max_len } if max_len == 0 || max_len > MOST_WIDTH => {
-            let msg = Msg::new("config.width")
-                .arg("value", max_len)
-                .arg("most", MOST_WIDTH);
+            let msg = Msg::new("config.width").arg("value", max_len).arg("most", MOST_WIDTH);
             found.push(problem("model.positions.max_len", msg));
         }
-        Positions::Sinusoidal { base, .. } | Positions::Rotary { base, .. }
-            if !(base.is_finite() && base > 0.0) =>
-        {
-            found.push(problem(
-                "model.positions.base",
-                Msg::new("config.base").arg("value", base),
-            ));
+        Positions::Sinusoidal { base, .. } | Positions::Rotary { base, .. } if !(base.is_finite() && base > 0.0) => {
+            found.push(problem("model.positions.base", Msg::new("config.base").arg("value", base)));
         }
         // Layers tell it better, where there are any.
         Positions::Rotary { dim: Some(dim), .. }
@@ -315,15 +217,9 @@ fn positions(found: &mut Vec<ConfigProblem>, config: &ModelConfig) {
         Positions::Rotary { dim: None, .. } => {
             // One table of angles serves a stack, so its layers must agree on the width.
             let resolved = resolve(config);
-            for (side, layers) in [
-                ("encoder", &resolved.encoder),
-                ("decoder", &resolved.decoder),
-            ] {
+            for (side, layers) in [("encoder", &resolved.encoder), ("decoder", &resolved.decoder)] {
                 if layers.windows(2).any(|w| w[0].d_k != w[1].d_k) {
-                    found.push(problem(
-                        format!("model.{side}.layers"),
-                        Msg::new("config.rotary_widths"),
-                    ));
+                    found.push(problem(format!("model.{side}.layers"), Msg::new("config.rotary_widths")));
                 }
             }
         }
@@ -335,35 +231,19 @@ fn positions(found: &mut Vec<ConfigProblem>, config: &ModelConfig) {
 fn size(found: &mut Vec<ConfigProblem>, config: &ModelConfig, vocab: VocabSizes) {
     let r = resolve(config);
     let total = r.encoder.iter().chain(&r.decoder).try_fold(0usize, |n, l| {
-        let attention = l
-            .heads
-            .checked_mul(l.d_k)?
-            .checked_add(l.heads.checked_mul(l.d_v)?)?;
-        let wide = attention
-            .checked_mul(4)?
-            .checked_add(l.d_ff.checked_mul(3)?)?;
+        let attention = l.heads.checked_mul(l.d_k)?.checked_add(l.heads.checked_mul(l.d_v)?)?;
+        let wide = attention.checked_mul(4)?.checked_add(l.d_ff.checked_mul(3)?)?;
         n.checked_add(wide.checked_mul(config.d_model)?)
     });
-    let words = vocab
-        .source
-        .checked_add(vocab.target)
-        .and_then(|w| w.checked_mul(2 * config.d_model));
+    let words = vocab.source.checked_add(vocab.target).and_then(|w| w.checked_mul(2 * config.d_model));
     let rows = match config.positions {
         Positions::Learned { max_len } => max_len,
         _ => 0,
     };
     let tables = (2 * rows + config.embedding.token_types).checked_mul(config.d_model);
-    let all = total
-        .zip(words)
-        .zip(tables)
-        .and_then(|((a, b), c)| a.checked_add(b)?.checked_add(c));
+    let all = total.zip(words).zip(tables).and_then(|((a, b), c)| a.checked_add(b)?.checked_add(c));
     if all.is_none_or(|n| n > MOST_PARAMETERS) {
         let value = all.map_or_else(|| "> 2^64".to_owned(), |n| n.to_string());
-        found.push(problem(
-            "model",
-            Msg::new("config.size")
-                .arg("value", value)
-                .arg("most", MOST_PARAMETERS),
-        ));
+        found.push(problem("model", Msg::new("config.size").arg("value", value).arg("most", MOST_PARAMETERS)));
     }
 }

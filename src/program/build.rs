@@ -6,8 +6,8 @@ use std::sync::Arc;
 use smallvec::{SmallVec, smallvec};
 
 use super::{
-    Affine, Binary, Constant, Inputs, Leaf, Mask, Node, NodeId, Op, Order, Pick, Program, Random,
-    Reduction, Scope, ScopeId, ScopeKind, Unary,
+    Affine, Binary, Constant, Inputs, Leaf, Mask, Node, NodeId, Op, Order, Pick, Program, Random, Reduction, Scope,
+    ScopeId, ScopeKind, Unary,
 };
 use crate::tensor::{Axis, DType, MAX_RANK, Shape};
 
@@ -46,12 +46,7 @@ impl Builder {
     /// An empty program.
     pub fn new() -> Self {
         let mut b = Self::default();
-        b.program.scopes.push(Scope {
-            path: "".into(),
-            kind: ScopeKind::Group,
-            parent: None,
-            nodes: 0..0,
-        });
+        b.program.scopes.push(Scope { path: "".into(), kind: ScopeKind::Group, parent: None, nodes: 0..0 });
         b.stack.push(ScopeId(0));
         b
     }
@@ -61,11 +56,7 @@ impl Builder {
         if program.scopes.is_empty() {
             return Self::new();
         }
-        Self {
-            program,
-            stack: vec![ScopeId(0)],
-            prefix: String::new(),
-        }
+        Self { program, stack: vec![ScopeId(0)], prefix: String::new() }
     }
 
     /// The program.
@@ -110,16 +101,9 @@ impl Builder {
         let path: Arc<str> = self.path(name).into();
         let start = self.program.nodes.len() as u32;
         let parent = self.stack.last().copied();
-        self.program.scopes.push(Scope {
-            path: Arc::clone(&path),
-            kind,
-            parent,
-            nodes: start..start,
-        });
+        self.program.scopes.push(Scope { path: Arc::clone(&path), kind, parent, nodes: start..start });
         self.stack.push(id);
-        Entered {
-            outer: std::mem::replace(&mut self.prefix, path.to_string()),
-        }
+        Entered { outer: std::mem::replace(&mut self.prefix, path.to_string()) }
     }
 
     /// Closes the scope opened last.
@@ -164,31 +148,17 @@ impl Builder {
             })
             .collect::<Vec<_>>()
             .join(" and ");
-        BuildError {
-            path: self.path(name),
-            op: op.name(),
-            operands,
-            why: why.into(),
-        }
+        BuildError { path: self.path(name), op: op.name(), operands, why: why.into() }
     }
 
     /// Appends a node after inferring the shape of its result.
     ///
     /// # Errors
     /// Where operands do not fit, or the path is taken.
-    pub fn push(
-        &mut self,
-        name: &str,
-        op: Op,
-        inputs: Inputs,
-        leaf: Option<(Shape, DType)>,
-    ) -> Built {
-        let operands: SmallVec<[(Shape, DType); 3]> = inputs
-            .iter()
-            .map(|&i| (self.program.node(i).shape, self.program.node(i).dtype))
-            .collect();
-        let (shape, dtype) =
-            infer(&op, &operands, leaf).map_err(|why| self.fail(name, &op, &inputs, why))?;
+    pub fn push(&mut self, name: &str, op: Op, inputs: Inputs, leaf: Option<(Shape, DType)>) -> Built {
+        let operands: SmallVec<[(Shape, DType); 3]> =
+            inputs.iter().map(|&i| (self.program.node(i).shape, self.program.node(i).dtype)).collect();
+        let (shape, dtype) = infer(&op, &operands, leaf).map_err(|why| self.fail(name, &op, &inputs, why))?;
         if shape.checked_len().is_none_or(|n| n > MOST_ELEMENTS) {
             return Err(self.fail(name, &op, &inputs, format!("{shape} is too large")));
         }
@@ -204,15 +174,7 @@ impl Builder {
             }
         }
         let scope = *self.stack.last().unwrap_or(&ScopeId(0));
-        self.program.nodes.push(Node {
-            op,
-            inputs,
-            shape,
-            dtype,
-            path,
-            scope,
-            inline: false,
-        });
+        self.program.nodes.push(Node { op, inputs, shape, dtype, path, scope, inline: false });
         self.program.users.push(SmallVec::new());
         Ok(id)
     }
@@ -227,20 +189,10 @@ impl Builder {
             if have.same_dims(&shape) {
                 return Ok(id);
             }
-            return Err(self.fail(
-                path,
-                &Op::Leaf(Leaf::Parameter),
-                &[id],
-                format!("wanted {shape}"),
-            ));
+            return Err(self.fail(path, &Op::Leaf(Leaf::Parameter), &[id], format!("wanted {shape}")));
         }
         let outer = std::mem::take(&mut self.prefix);
-        let id = self.push(
-            path,
-            Op::Leaf(Leaf::Parameter),
-            smallvec![],
-            Some((shape, DType::Float)),
-        );
+        let id = self.push(path, Op::Leaf(Leaf::Parameter), smallvec![], Some((shape, DType::Float)));
         self.prefix = outer;
         id
     }
@@ -250,12 +202,7 @@ impl Builder {
     /// # Errors
     /// Where the path is taken.
     pub fn input(&mut self, name: &str, dtype: DType, shape: Shape) -> Built {
-        self.push(
-            name,
-            Op::Leaf(Leaf::Input(dtype)),
-            smallvec![],
-            Some((shape, dtype)),
-        )
+        self.push(name, Op::Leaf(Leaf::Input(dtype)), smallvec![], Some((shape, dtype)))
     }
 
     /// Constant numbers.
@@ -267,12 +214,7 @@ impl Builder {
             Constant::Int(_) => DType::Int,
             _ => DType::Float,
         };
-        self.push(
-            name,
-            Op::Leaf(Leaf::Constant(values)),
-            smallvec![],
-            Some((shape, dtype)),
-        )
+        self.push(name, Op::Leaf(Leaf::Constant(values)), smallvec![], Some((shape, dtype)))
     }
 
     /// A mask.
@@ -281,12 +223,7 @@ impl Builder {
     /// Where the path is taken or the length differs from the shape's.
     pub fn mask(&mut self, name: &str, shape: Shape, reasons: Vec<u8>) -> Built {
         let leaf = Leaf::Mask(Arc::new(Mask { reasons }));
-        self.push(
-            name,
-            Op::Leaf(leaf),
-            smallvec![],
-            Some((shape, DType::Bool)),
-        )
+        self.push(name, Op::Leaf(leaf), smallvec![], Some((shape, DType::Bool)))
     }
 
     /// Random numbers.
@@ -294,12 +231,7 @@ impl Builder {
     /// # Errors
     /// Where the path is taken.
     pub fn random(&mut self, name: &str, shape: Shape, random: Random) -> Built {
-        self.push(
-            name,
-            Op::Leaf(Leaf::Random(random)),
-            smallvec![],
-            Some((shape, DType::Float)),
-        )
+        self.push(name, Op::Leaf(Leaf::Random(random)), smallvec![], Some((shape, DType::Float)))
     }
 
     /// `a · b`.
@@ -307,15 +239,7 @@ impl Builder {
     /// # Errors
     /// Where shapes do not fit.
     pub fn matmul(&mut self, name: &str, a: NodeId, b: NodeId) -> Built {
-        self.push(
-            name,
-            Op::MatMul {
-                transpose_a: false,
-                transpose_b: false,
-            },
-            smallvec![a, b],
-            None,
-        )
+        self.push(name, Op::MatMul { transpose_a: false, transpose_b: false }, smallvec![a, b], None)
     }
 
     /// `a · bᵀ`.
@@ -323,15 +247,7 @@ impl Builder {
     /// # Errors
     /// Where shapes do not fit.
     pub fn matmul_bt(&mut self, name: &str, a: NodeId, b: NodeId) -> Built {
-        self.push(
-            name,
-            Op::MatMul {
-                transpose_a: false,
-                transpose_b: true,
-            },
-            smallvec![a, b],
-            None,
-        )
+        self.push(name, Op::MatMul { transpose_a: false, transpose_b: true }, smallvec![a, b], None)
     }
 
     /// `aᵀ · b`.
@@ -339,15 +255,7 @@ impl Builder {
     /// # Errors
     /// Where shapes do not fit.
     pub fn matmul_at(&mut self, name: &str, a: NodeId, b: NodeId) -> Built {
-        self.push(
-            name,
-            Op::MatMul {
-                transpose_a: true,
-                transpose_b: false,
-            },
-            smallvec![a, b],
-            None,
-        )
+        self.push(name, Op::MatMul { transpose_a: true, transpose_b: false }, smallvec![a, b], None)
     }
 
     /// A unary function.
@@ -375,22 +283,10 @@ impl Builder {
     /// `x` with leading axes of length 1, as an unnoticed reshape.
     fn raise(&mut self, name: &str, x: NodeId, rank: usize) -> Built {
         let shape = self.shape(x);
-        let mut dims: SmallVec<[(Axis, usize); MAX_RANK]> =
-            smallvec![(Axis::One, 1); rank - shape.rank()];
+        let mut dims: SmallVec<[(Axis, usize); MAX_RANK]> = smallvec![(Axis::One, 1); rank - shape.rank()];
         dims.extend(shape.iter());
-        let local = self
-            .program
-            .node(x)
-            .path
-            .rsplit('.')
-            .next()
-            .unwrap_or("x")
-            .to_owned();
-        let row = if name.is_empty() {
-            format!("{local}_row")
-        } else {
-            format!("{name}.{local}_row")
-        };
+        let local = self.program.node(x).path.rsplit('.').next().unwrap_or("x").to_owned();
+        let row = if name.is_empty() { format!("{local}_row") } else { format!("{name}.{local}_row") };
         let id = self.reshape(&row, x, Shape::named(&dims))?;
         Ok(self.inline(id))
     }
@@ -433,12 +329,7 @@ impl Builder {
     /// # Errors
     /// Where `order` is no order of the axes.
     pub fn permute(&mut self, name: &str, x: NodeId, order: &[u8]) -> Built {
-        self.push(
-            name,
-            Op::Permute(Order::from_slice(order)),
-            smallvec![x],
-            None,
-        )
+        self.push(name, Op::Permute(Order::from_slice(order)), smallvec![x], None)
     }
 
     /// Part of an axis.
@@ -469,20 +360,8 @@ impl Builder {
     ///
     /// # Errors
     /// Where shapes do not fit.
-    pub fn scatter_add(
-        &mut self,
-        name: &str,
-        pick: Pick,
-        base: NodeId,
-        ids: NodeId,
-        source: NodeId,
-    ) -> Built {
-        self.push(
-            name,
-            Op::ScatterAdd(pick),
-            smallvec![base, ids, source],
-            None,
-        )
+    pub fn scatter_add(&mut self, name: &str, pick: Pick, base: NodeId, ids: NodeId, source: NodeId) -> Built {
+        self.push(name, Op::ScatterAdd(pick), smallvec![base, ids, source], None)
     }
 
     /// `fill` where `mask` is true.
@@ -506,31 +385,17 @@ impl Builder {
 const MOST_ELEMENTS: usize = 1 << 36;
 
 /// Shape and kind of the result of `op` on operands of the given shapes.
-fn infer(
-    op: &Op,
-    x: &[(Shape, DType)],
-    leaf: Option<(Shape, DType)>,
-) -> Result<(Shape, DType), String> {
+fn infer(op: &Op, x: &[(Shape, DType)], leaf: Option<(Shape, DType)>) -> Result<(Shape, DType), String> {
     let arity = |n: usize| {
-        if x.len() == n {
-            Ok(())
-        } else {
-            Err(format!("takes {n} operands, got {}", x.len()))
-        }
+        if x.len() == n { Ok(()) } else { Err(format!("takes {n} operands, got {}", x.len())) }
     };
     let float = |i: usize| match x[i].1 {
         DType::Float => Ok(x[i].0),
-        other => Err(format!(
-            "operand {} must hold numbers, not {other:?}",
-            i + 1
-        )),
+        other => Err(format!("operand {} must hold numbers, not {other:?}", i + 1)),
     };
     let int = |i: usize| match x[i].1 {
         DType::Int => Ok(x[i].0),
-        other => Err(format!(
-            "operand {} must hold integers, not {other:?}",
-            i + 1
-        )),
+        other => Err(format!("operand {} must hold integers, not {other:?}", i + 1)),
     };
     match op {
         Op::Leaf(l) => {
@@ -546,13 +411,9 @@ fn infer(
             }
             Ok((shape, dtype))
         }
-        Op::MatMul {
-            transpose_a,
-            transpose_b,
-        } => {
+        Op::MatMul { transpose_a, transpose_b } => {
             arity(2)?;
-            matmul_shape(&float(0)?, &float(1)?, *transpose_a, *transpose_b)
-                .map(|s| (s, DType::Float))
+            matmul_shape(&float(0)?, &float(1)?, *transpose_a, *transpose_b).map(|s| (s, DType::Float))
         }
         Op::Unary(_) | Op::Affine(_) => {
             arity(1)?;
@@ -568,19 +429,12 @@ fn infer(
             if *axis >= s.rank() {
                 return Err(format!("no axis {axis} in {s}"));
             }
-            Ok((
-                s.with_dim(*axis, 1).with_axis(*axis, Axis::One),
-                DType::Float,
-            ))
+            Ok((s.with_dim(*axis, 1).with_axis(*axis, Axis::One), DType::Float))
         }
         Op::CumSum => {
             arity(1)?;
             let s = float(0)?;
-            if s.rank() == 0 {
-                Err("a scalar has no last axis".into())
-            } else {
-                Ok((s, DType::Float))
-            }
+            if s.rank() == 0 { Err("a scalar has no last axis".into()) } else { Ok((s, DType::Float)) }
         }
         Op::Reshape => {
             arity(1)?;
@@ -595,30 +449,19 @@ fn infer(
             let s = x[0].0;
             let mut seen = [false; MAX_RANK];
             let fits = order.len() == s.rank()
-                && order.iter().all(|&o| {
-                    (o as usize) < s.rank() && !std::mem::replace(&mut seen[o as usize], true)
-                });
+                && order.iter().all(|&o| (o as usize) < s.rank() && !std::mem::replace(&mut seen[o as usize], true));
             if !fits {
                 return Err(format!("{order:?} is no order of the axes of {s}"));
             }
-            let dims: SmallVec<[(Axis, usize); MAX_RANK]> = order
-                .iter()
-                .map(|&o| (s.axes()[o as usize], s.dims()[o as usize]))
-                .collect();
+            let dims: SmallVec<[(Axis, usize); MAX_RANK]> =
+                order.iter().map(|&o| (s.axes()[o as usize], s.dims()[o as usize])).collect();
             Ok((Shape::named(&dims), x[0].1))
         }
         Op::Slice { axis, start, len } => {
             arity(1)?;
             let s = x[0].0;
-            if *axis >= s.rank()
-                || start
-                    .checked_add(*len)
-                    .is_none_or(|end| end > s.dims()[*axis])
-            {
-                return Err(format!(
-                    "{start}..{} is outside axis {axis} of {s}",
-                    start.saturating_add(*len)
-                ));
+            if *axis >= s.rank() || start.checked_add(*len).is_none_or(|end| end > s.dims()[*axis]) {
+                return Err(format!("{start}..{} is outside axis {axis} of {s}", start.saturating_add(*len)));
             }
             Ok((s.with_dim(*axis, *len), x[0].1))
         }
@@ -632,11 +475,7 @@ fn infer(
             arity(3)?;
             let (base, ids, source) = (float(0)?, int(1)?, float(2)?);
             let want = gather_shape(&base, &ids, *pick)?;
-            if want.same_dims(&source) {
-                Ok((base, DType::Float))
-            } else {
-                Err(format!("the source must be {want}"))
-            }
+            if want.same_dims(&source) { Ok((base, DType::Float)) } else { Err(format!("the source must be {want}")) }
         }
         Op::MaskFill { .. } => {
             arity(2)?;
@@ -691,14 +530,7 @@ fn broadcast(a: &Shape, b: &Shape) -> Result<Shape, String> {
     let mut dims: SmallVec<[(Axis, usize); MAX_RANK]> = SmallVec::new();
     for ((ax, m), (bx, n)) in a.iter().zip(b.iter()) {
         dims.push(match (m, n) {
-            _ if m == n => (
-                if matches!(ax, Axis::One | Axis::Other) {
-                    bx
-                } else {
-                    ax
-                },
-                m,
-            ),
+            _ if m == n => (if matches!(ax, Axis::One | Axis::Other) { bx } else { ax }, m),
             (1, n) => (bx, n),
             (m, 1) => (ax, m),
             _ => return Err(format!("axes of {m} and {n} do not broadcast")),
@@ -744,11 +576,7 @@ fn concat_shape(x: &[(Shape, DType)], axis: usize) -> Result<(Shape, DType), Str
     let mut total = 0usize;
     for (s, d) in x {
         let same = s.rank() == first.rank()
-            && s.dims()
-                .iter()
-                .zip(first.dims())
-                .enumerate()
-                .all(|(i, (a, b))| i == axis || a == b);
+            && s.dims().iter().zip(first.dims()).enumerate().all(|(i, (a, b))| i == axis || a == b);
         if !same || *d != dtype {
             return Err(format!("{s} does not continue {first} along axis {axis}"));
         }
@@ -763,8 +591,7 @@ fn gather_shape(s: &Shape, ids: &Shape, pick: Pick) -> Result<Shape, String> {
             if s.rank() == 0 {
                 return Err("a scalar has no rows".into());
             }
-            let dims: SmallVec<[(Axis, usize); 2 * MAX_RANK]> =
-                ids.iter().chain(s.iter().skip(1)).collect();
+            let dims: SmallVec<[(Axis, usize); 2 * MAX_RANK]> = ids.iter().chain(s.iter().skip(1)).collect();
             if dims.len() > MAX_RANK {
                 return Err("too many axes".into());
             }

@@ -6,8 +6,7 @@
 use std::sync::Arc;
 
 use super::{
-    Affine, Binary, BuildError, Builder, Constant, NodeId, Pick, Random, RandomKind, Reduction,
-    ScopeKind, Unary,
+    Affine, Binary, BuildError, Builder, Constant, NodeId, Pick, Random, RandomKind, Reduction, ScopeKind, Unary,
 };
 use crate::tensor::{Axis, Shape};
 
@@ -17,14 +16,7 @@ type Built = Result<NodeId, BuildError>;
 ///
 /// # Errors
 /// Where shapes do not fit.
-pub fn linear(
-    b: &mut Builder,
-    name: &str,
-    x: NodeId,
-    weight: NodeId,
-    bias: Option<NodeId>,
-    out: Axis,
-) -> Built {
+pub fn linear(b: &mut Builder, name: &str, x: NodeId, weight: NodeId, bias: Option<NodeId>, out: Axis) -> Built {
     b.scope(name, ScopeKind::Linear, |b| {
         let product = b.matmul_bt(if bias.is_some() { "product" } else { "" }, x, weight)?;
         let last = b.shape(product).rank() - 1;
@@ -44,20 +36,9 @@ pub fn linear(
 ///
 /// # Errors
 /// Where the width does not divide.
-pub fn split_heads(
-    b: &mut Builder,
-    name: &str,
-    x: NodeId,
-    heads: (Axis, usize),
-    width: (Axis, usize),
-) -> Built {
+pub fn split_heads(b: &mut Builder, name: &str, x: NodeId, heads: (Axis, usize), width: (Axis, usize)) -> Built {
     let s = b.shape(x);
-    let split = Shape::named(&[
-        (Axis::Batch, s.dims()[0]),
-        (Axis::Token, s.dims()[1]),
-        heads,
-        width,
-    ]);
+    let split = Shape::named(&[(Axis::Batch, s.dims()[0]), (Axis::Token, s.dims()[1]), heads, width]);
     let id = b.reshape(&format!("{name}split"), x, split)?;
     b.inline(id);
     b.permute("", id, &[0, 2, 1, 3])
@@ -97,11 +78,7 @@ pub fn softmax(b: &mut Builder, name: &str, x: NodeId, shift: Shift, masked: boo
         };
         let exp = b.unary("exp", Unary::Exp, shifted)?;
         let sum = b.reduce_last("sum", Reduction::Sum, exp)?;
-        let divide = if masked {
-            Binary::DivOrZero
-        } else {
-            Binary::Div
-        };
+        let divide = if masked { Binary::DivOrZero } else { Binary::Div };
         let output = b.binary(name, divide, exp, sum)?;
         b.set_kind(ScopeKind::Softmax { input: x, output });
         Ok(output)
@@ -132,11 +109,7 @@ impl Norm {
         } else {
             v
         };
-        let root = b.unary(
-            if self.inside_root { "root" } else { "sigma" },
-            Unary::Sqrt,
-            inside,
-        )?;
+        let root = b.unary(if self.inside_root { "root" } else { "sigma" }, Unary::Sqrt, inside)?;
         b.inline(root);
         if self.inside_root {
             return Ok(root);
@@ -147,24 +120,11 @@ impl Norm {
 
     /// `x/root`, then γ and β; the last is named `out`.
     fn finish(&self, b: &mut Builder, x: NodeId, root: NodeId) -> Built {
-        let mut at = b.binary(
-            if self.gamma.or(self.beta).is_some() {
-                "normalised"
-            } else {
-                "out"
-            },
-            Binary::Div,
-            x,
-            root,
-        )?;
+        let mut at =
+            b.binary(if self.gamma.or(self.beta).is_some() { "normalised" } else { "out" }, Binary::Div, x, root)?;
         if let Some(gamma) = self.gamma {
             b.inline(at);
-            at = b.binary(
-                if self.beta.is_some() { "scaled" } else { "out" },
-                Binary::Mul,
-                at,
-                gamma,
-            )?;
+            at = b.binary(if self.beta.is_some() { "scaled" } else { "out" }, Binary::Mul, at, gamma)?;
         }
         if let Some(beta) = self.beta {
             b.inline(at);
@@ -196,12 +156,7 @@ pub fn layer_norm(b: &mut Builder, name: &str, x: NodeId, norm: &Norm) -> Built 
         };
         let root = norm.root(b, var)?;
         let output = norm.finish(b, centred, root)?;
-        b.set_kind(ScopeKind::LayerNorm {
-            input: x,
-            mean,
-            var,
-            output,
-        });
+        b.set_kind(ScopeKind::LayerNorm { input: x, mean, var, output });
         Ok(output)
     })
 }
@@ -217,11 +172,7 @@ pub fn rms_norm(b: &mut Builder, name: &str, x: NodeId, norm: &Norm) -> Built {
         let mean_square = b.reduce_last("mean_square", Reduction::Mean, squared)?;
         let root = norm.root(b, mean_square)?;
         let output = norm.finish(b, x, root)?;
-        b.set_kind(ScopeKind::RmsNorm {
-            input: x,
-            mean_square,
-            output,
-        });
+        b.set_kind(ScopeKind::RmsNorm { input: x, mean_square, output });
         Ok(output)
     })
 }
@@ -304,12 +255,7 @@ pub fn elu_plus_one(b: &mut Builder, name: &str, x: NodeId) -> Built {
     })
 }
 
-fn activation(
-    b: &mut Builder,
-    name: &str,
-    x: NodeId,
-    build: impl FnOnce(&mut Builder) -> Built,
-) -> Built {
+fn activation(b: &mut Builder, name: &str, x: NodeId, build: impl FnOnce(&mut Builder) -> Built) -> Built {
     b.scope(name, ScopeKind::Group, |b| {
         let output = build(b)?;
         b.set_kind(ScopeKind::Activation { input: x, output });
@@ -331,19 +277,11 @@ pub fn waves(
 ) -> Result<(NodeId, NodeId), BuildError> {
     let half = width.div_ceil(2);
     let position: Arc<[f64]> = (first..first + tokens).map(|p| p as f64).collect();
-    let denominators: Arc<[f64]> = (0..half)
-        .map(|i| libm::pow(base, (2 * i) as f64 / width as f64))
-        .collect();
-    let position = b.constant(
-        "position",
-        Shape::named(&[(Axis::Token, tokens), (Axis::One, 1)]),
-        Constant::Float(position),
-    )?;
-    let denominators = b.constant(
-        "denominators",
-        Shape::named(&[(Axis::Other, half)]),
-        Constant::Float(denominators),
-    )?;
+    let denominators: Arc<[f64]> = (0..half).map(|i| libm::pow(base, (2 * i) as f64 / width as f64)).collect();
+    let position =
+        b.constant("position", Shape::named(&[(Axis::Token, tokens), (Axis::One, 1)]), Constant::Float(position))?;
+    let denominators =
+        b.constant("denominators", Shape::named(&[(Axis::Other, half)]), Constant::Float(denominators))?;
     let angle = b.binary("angle", Binary::Div, position, denominators)?;
     b.inline(angle);
     let sin = b.unary("sin", Unary::Sin, angle)?;
@@ -378,17 +316,9 @@ pub fn sinusoidal(
                 b.inline(id);
             }
             let flat = Shape::named(&[(Axis::Token, tokens), (Axis::DModel, 2 * half)]);
-            b.reshape(
-                if width.is_multiple_of(2) { "" } else { "even" },
-                pairs,
-                flat,
-            )?
+            b.reshape(if width.is_multiple_of(2) { "" } else { "even" }, pairs, flat)?
         } else {
-            b.concat(
-                if width.is_multiple_of(2) { "" } else { "even" },
-                1,
-                &[sin, cos],
-            )?
+            b.concat(if width.is_multiple_of(2) { "" } else { "even" }, 1, &[sin, cos])?
         };
         let both = if width.is_multiple_of(2) {
             both
@@ -488,15 +418,9 @@ pub fn rotary(
 /// # Errors
 /// Where the paths are taken.
 pub fn dropout(b: &mut Builder, name: &str, x: NodeId, rate: f64, seed: u64, stream: u64) -> Built {
-    let kind = RandomKind::Dropout {
-        rate: (rate * 4_294_967_296.0) as u32,
-    };
+    let kind = RandomKind::Dropout { rate: (rate * 4_294_967_296.0) as u32 };
     let shape = b.shape(x);
-    let mask = b.random(
-        &format!("{name}_mask"),
-        shape,
-        Random { seed, stream, kind },
-    )?;
+    let mask = b.random(&format!("{name}_mask"), shape, Random { seed, stream, kind })?;
     b.binary(name, Binary::Mul, x, mask)
 }
 
@@ -520,21 +444,11 @@ fn log_softmax_at(b: &mut Builder, probs: NodeId, ids: NodeId) -> Built {
 ///
 /// # Errors
 /// Where the number of labels is not batch·token, or none counts.
-pub fn cross_entropy(
-    b: &mut Builder,
-    name: &str,
-    logits: NodeId,
-    probs: NodeId,
-    labels: &[i64],
-) -> Built {
+pub fn cross_entropy(b: &mut Builder, name: &str, logits: NodeId, probs: NodeId, labels: &[i64]) -> Built {
     b.scope(name, ScopeKind::Group, |b| {
         let s = b.shape(logits);
         let rows = Shape::named(&[(Axis::Batch, s.dims()[0]), (Axis::Token, s.dims()[1])]);
-        let column = Shape::named(&[
-            (Axis::Batch, s.dims()[0]),
-            (Axis::Token, s.dims()[1]),
-            (Axis::One, 1),
-        ]);
+        let column = Shape::named(&[(Axis::Batch, s.dims()[0]), (Axis::Token, s.dims()[1]), (Axis::One, 1)]);
         let counted = labels.iter().filter(|&&l| l >= 0).count();
         let given = b.constant("labels", rows, Constant::Int(labels.into()))?;
         let ids = if counted == labels.len() {
@@ -543,10 +457,7 @@ pub fn cross_entropy(
             let safe: Arc<[i64]> = labels.iter().map(|&l| l.max(0)).collect();
             b.constant("label_column", column, Constant::Int(safe))?
         };
-        let share: Arc<[f64]> = labels
-            .iter()
-            .map(|&l| if l >= 0 { 1.0 / counted as f64 } else { 0.0 })
-            .collect();
+        let share: Arc<[f64]> = labels.iter().map(|&l| if l >= 0 { 1.0 / counted as f64 } else { 0.0 }).collect();
         let share = b.constant("share", column, Constant::Float(share))?;
         let picked = b.gather("target_probs_column", Pick::Along, probs, ids)?;
         b.inline(picked);
@@ -561,31 +472,18 @@ pub fn cross_entropy(
         } else {
             let nll = b.unary("negative_log", Unary::Neg, log)?;
             b.inline(nll);
-            let keep: Arc<[f64]> = labels
-                .iter()
-                .map(|&l| f64::from(u8::from(l >= 0)))
-                .collect();
+            let keep: Arc<[f64]> = labels.iter().map(|&l| f64::from(u8::from(l >= 0))).collect();
             let keep = b.constant("counted", rows, Constant::Float(keep))?;
             b.binary("per_position", Binary::MulOrZero, nll, keep)?
         };
-        let flat = b.reshape(
-            "per_position_flat",
-            all,
-            Shape::named(&[(Axis::Token, labels.len())]),
-        )?;
+        let flat = b.reshape("per_position_flat", all, Shape::named(&[(Axis::Token, labels.len())]))?;
         b.inline(flat);
         let sum = b.reduce("sum_row", Reduction::Sum, 0, flat)?;
         b.inline(sum);
         let sum = b.reshape("sum", sum, Shape::SCALAR)?;
         b.inline(sum);
         let output = b.affine("mean", Affine::Div(counted as f64), sum)?;
-        b.set_kind(ScopeKind::CrossEntropy {
-            logits,
-            probs,
-            labels: ids,
-            share,
-            output,
-        });
+        b.set_kind(ScopeKind::CrossEntropy { logits, probs, labels: ids, share, output });
         Ok(output)
     })
 }
@@ -610,9 +508,6 @@ pub fn predict(b: &mut Builder, probs: NodeId) -> Result<(NodeId, NodeId), Build
 /// # Errors
 /// Where the path is taken or the rows are not equally long.
 pub fn token_ids(b: &mut Builder, name: &str, batch: usize, ids: &[i64]) -> Built {
-    let shape = Shape::named(&[
-        (Axis::Batch, batch),
-        (Axis::Token, ids.len() / batch.max(1)),
-    ]);
+    let shape = Shape::named(&[(Axis::Batch, batch), (Axis::Token, ids.len() / batch.max(1))]);
     b.constant(name, shape, Constant::Int(ids.into()))
 }

@@ -45,11 +45,7 @@ pub fn cost(program: &Program, id: NodeId, precision: Precision) -> Cost {
         Op::Unary(_) | Op::Binary(_) | Op::Affine(_) => n,
         Op::Reduce { kind, .. } => {
             let all = operand(0).shape.len() as u64;
-            if *kind == Reduction::Mean {
-                all
-            } else {
-                all.saturating_sub(n)
-            }
+            if *kind == Reduction::Mean { all } else { all.saturating_sub(n) }
         }
         Op::CumSum | Op::ArgMax | Op::ArgSort | Op::Sample => operand(0).shape.len() as u64,
         Op::ScatterAdd(_) => operand(2).shape.len() as u64,
@@ -65,17 +61,11 @@ pub fn cost(program: &Program, id: NodeId, precision: Precision) -> Cost {
         // A reshape shares memory; a gather and a slice read only what they give.
         Op::Reshape => 0,
         Op::Gather(_) | Op::Slice { .. } => bytes(node.dtype, node.shape.len(), precision),
-        _ => (0..node.inputs.len())
-            .map(|i| bytes(operand(i).dtype, operand(i).shape.len(), precision))
-            .sum(),
+        _ => (0..node.inputs.len()).map(|i| bytes(operand(i).dtype, operand(i).shape.len(), precision)).sum(),
     };
     let written = match &node.op {
         Op::Reshape | Op::Leaf(_) => 0,
         _ => bytes(node.dtype, node.shape.len(), precision),
     };
-    Cost {
-        flops,
-        read,
-        written,
-    }
+    Cost { flops, read, written }
 }

@@ -23,10 +23,7 @@ use crate::tensor::{DType, Shape};
 pub use autodiff::{Gradients, backward};
 pub use build::{BuildError, Builder};
 pub use cost::{Cost, cost};
-pub use op::{
-    Affine, Binary, Constant, Leaf, Mask, Op, Order, Pick, Random, RandomKind, Reduction, Unary,
-    reason,
-};
+pub use op::{Affine, Binary, Constant, Leaf, Mask, Op, Order, Pick, Random, RandomKind, Reduction, Unary, reason};
 
 /// A node of a program.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -187,10 +184,7 @@ impl Program {
 
     /// All nodes, in order of evaluation.
     pub fn nodes(&self) -> impl DoubleEndedIterator<Item = (NodeId, &Node)> + ExactSizeIterator {
-        self.nodes
-            .iter()
-            .enumerate()
-            .map(|(i, n)| (NodeId(i as u32), n))
+        self.nodes.iter().enumerate().map(|(i, n)| (NodeId(i as u32), n))
     }
 
     /// The node at `path`.
@@ -210,17 +204,12 @@ impl Program {
 
     /// All scopes, outer before inner.
     pub fn scopes(&self) -> impl DoubleEndedIterator<Item = (ScopeId, &Scope)> + ExactSizeIterator {
-        self.scopes
-            .iter()
-            .enumerate()
-            .map(|(i, s)| (ScopeId(i as u32), s))
+        self.scopes.iter().enumerate().map(|(i, s)| (ScopeId(i as u32), s))
     }
 
     /// The scope at `path`, the outermost where several share it.
     pub fn find_scope(&self, path: &str) -> Option<ScopeId> {
-        self.scopes()
-            .find(|(_, s)| &*s.path == path)
-            .map(|(id, _)| id)
+        self.scopes().find(|(_, s)| &*s.path == path).map(|(id, _)| id)
     }
 
     /// The innermost scope around `id` whose kind fits.
@@ -255,12 +244,7 @@ impl Program {
         if other.len() > self.len() {
             return None;
         }
-        let given = |op: &Op| {
-            matches!(
-                op,
-                Op::Leaf(Leaf::Constant(_) | Leaf::Mask(_) | Leaf::Random(_))
-            )
-        };
+        let given = |op: &Op| matches!(op, Op::Leaf(Leaf::Constant(_) | Leaf::Mask(_) | Leaf::Random(_)));
         let alike = self.nodes.iter().zip(&other.nodes).all(|(a, b)| {
             a.path == b.path
                 && a.shape.same_dims(&b.shape)
@@ -286,18 +270,10 @@ impl Program {
         let mut found: Vec<_> = self
             .nodes
             .iter()
-            .map(|n| {
-                (
-                    &*n.path,
-                    common_prefix(&n.path, path),
-                    n.path.ends_with(last),
-                )
-            })
+            .map(|n| (&*n.path, common_prefix(&n.path, path), n.path.ends_with(last)))
             .filter(|(_, prefix, tail)| *prefix > 3 || *tail)
             .collect();
-        found.sort_by_key(|&(p, prefix, tail)| {
-            (std::cmp::Reverse(prefix + usize::from(tail) * 8), p.len())
-        });
+        found.sort_by_key(|&(p, prefix, tail)| (std::cmp::Reverse(prefix + usize::from(tail) * 8), p.len()));
         found.into_iter().take(most).map(|f| f.0).collect()
     }
 }

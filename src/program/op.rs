@@ -419,9 +419,7 @@ impl Random {
                 Precision::F32 => T::from_f64((bits >> 40) as f64 / (1u64 << 24) as f64),
             },
             RandomKind::Dropout { rate } if ((bits >> 32) as u32) < rate => T::ZERO,
-            RandomKind::Dropout { rate } => {
-                T::from_f64(1.0 / (1.0 - f64::from(rate) / 4_294_967_296.0))
-            }
+            RandomKind::Dropout { rate } => T::from_f64(1.0 / (1.0 - f64::from(rate) / 4_294_967_296.0)),
         }
     }
 }
@@ -464,9 +462,6 @@ impl Op {
 
     /// Whether it only moves elements, without arithmetic.
     pub fn moves_only(&self) -> bool {
-        matches!(
-            self,
-            Op::Reshape | Op::Permute(_) | Op::Slice { .. } | Op::Concat { .. } | Op::Gather(_)
-        )
+        matches!(self, Op::Reshape | Op::Permute(_) | Op::Slice { .. } | Op::Concat { .. } | Op::Gather(_))
     }
 }

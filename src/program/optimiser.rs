@@ -8,9 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-use super::{
-    Affine, Binary, BuildError, Builder, Constant, Gradients, NodeId, Reduction, ScopeKind, Unary,
-};
+use super::{Affine, Binary, BuildError, Builder, Constant, Gradients, NodeId, Reduction, ScopeKind, Unary};
 use crate::tensor::{Axis, DType, MAX_RANK, Shape};
 
 type Built = Result<NodeId, BuildError>;
@@ -97,20 +95,12 @@ fn epsilon() -> f64 {
 impl Method {
     /// Adam with the usual numbers.
     pub fn adam() -> Self {
-        Method::Adam {
-            beta1: beta1(),
-            beta2: beta2(),
-            eps: epsilon(),
-        }
+        Method::Adam { beta1: beta1(), beta2: beta2(), eps: epsilon() }
     }
 
     /// `AdamW` with the usual numbers.
     pub fn adamw() -> Self {
-        Method::AdamW {
-            beta1: beta1(),
-            beta2: beta2(),
-            eps: epsilon(),
-        }
+        Method::AdamW { beta1: beta1(), beta2: beta2(), eps: epsilon() }
     }
 
     /// Its name.
@@ -225,9 +215,7 @@ impl Optimiser {
             }
         }
         match self.decay {
-            Decay::Linear { to, .. } | Decay::Cosine { to, .. } if !(0.0..=1.0).contains(&to) => {
-                bad("to", "share")
-            }
+            Decay::Linear { to, .. } | Decay::Cosine { to, .. } if !(0.0..=1.0).contains(&to) => bad("to", "share"),
             _ => Ok(()),
         }
     }
@@ -277,11 +265,7 @@ pub struct Updates {
 ///
 /// # Errors
 /// Where a path `update.…` is taken.
-pub fn append_update(
-    b: &mut Builder,
-    gradients: &Gradients,
-    optimiser: &Optimiser,
-) -> Result<Updates, BuildError> {
+pub fn append_update(b: &mut Builder, gradients: &Gradients, optimiser: &Optimiser) -> Result<Updates, BuildError> {
     let pairs: Vec<_> = gradients.parameters(b.program()).collect();
     b.scope("update", ScopeKind::Update, |b| {
         let learning_rate = b.input("learning_rate", DType::Float, Shape::SCALAR)?;
@@ -292,14 +276,8 @@ pub fn append_update(
                 b.input("bias_correction2", DType::Float, Shape::SCALAR)?,
             ]),
         };
-        let mut rule = Rule {
-            optimiser,
-            learning_rate,
-            corrections,
-            decay_rate: None,
-            clip: None,
-            raised: BTreeMap::new(),
-        };
+        let mut rule =
+            Rule { optimiser, learning_rate, corrections, decay_rate: None, clip: None, raised: BTreeMap::new() };
         if matches!(optimiser.method, Method::AdamW { .. }) && optimiser.weight_decay > 0.0 {
             let at = Affine::Mul(optimiser.weight_decay);
             rule.decay_rate = Some(b.affine("decay_rate", at, learning_rate)?);
@@ -315,16 +293,9 @@ pub fn append_update(
             let path = b.program().node(parameter).path.to_string();
             // Shared by every parameter of the same rank, so they stand outside the parameter's scope.
             rule.raise(b, b.shape(parameter).rank())?;
-            parameters.push(b.scope(&path, ScopeKind::Group, |b| {
-                rule.update(b, parameter, gradient)
-            })?);
+            parameters.push(b.scope(&path, ScopeKind::Group, |b| rule.update(b, parameter, gradient))?);
         }
-        Ok(Updates {
-            parameters,
-            learning_rate,
-            corrections,
-            gradient_norm,
-        })
+        Ok(Updates { parameters, learning_rate, corrections, gradient_norm })
     })
 }
 
@@ -335,11 +306,7 @@ fn global_norm(b: &mut Builder, pairs: &[(NodeId, NodeId)]) -> Built {
         let path = b.program().node(parameter).path.to_string();
         let square = b.unary(&format!("{path}.square"), Unary::Square, gradient)?;
         let n = b.shape(square).len();
-        let row = b.reshape(
-            &format!("{path}.square_row"),
-            square,
-            Shape::named(&[(Axis::Other, n)]),
-        )?;
+        let row = b.reshape(&format!("{path}.square_row"), square, Shape::named(&[(Axis::Other, n)]))?;
         b.inline(square);
         b.inline(row);
         sums.push(b.reduce(&format!("{path}.square_sum"), Reduction::Sum, 0, row)?);
@@ -391,8 +358,7 @@ impl Rule<'_> {
             }
             let path = &b.program().node(id).path;
             let local = path.rsplit('.').next().unwrap_or(path).to_owned();
-            let dims: SmallVec<[(Axis, usize); MAX_RANK]> =
-                SmallVec::from_elem((Axis::One, 1), rank);
+            let dims: SmallVec<[(Axis, usize); MAX_RANK]> = SmallVec::from_elem((Axis::One, 1), rank);
             let view = b.reshape(&format!("{local}.rank{rank}"), id, Shape::named(&dims))?;
             b.inline(view);
             self.raised.insert((id, rank), view);
@@ -405,12 +371,7 @@ impl Rule<'_> {
         self.raised.get(&(id, rank)).copied().unwrap_or(id)
     }
 
-    fn update(
-        &self,
-        b: &mut Builder,
-        w: NodeId,
-        gradient: NodeId,
-    ) -> Result<ParameterUpdate, BuildError> {
+    fn update(&self, b: &mut Builder, w: NodeId, gradient: NodeId) -> Result<ParameterUpdate, BuildError> {
         let mut g = gradient;
         if let Some(clip) = self.clip {
             let clip = self.scalar(b, clip, w);
@@ -440,13 +401,7 @@ impl Rule<'_> {
         let rate = self.scalar(b, self.learning_rate, w);
         let step = b.binary("step", Binary::Mul, rate, direction)?;
         let new = b.binary("new", Binary::Sub, start, step)?;
-        Ok(ParameterUpdate {
-            parameter: w,
-            gradient,
-            step,
-            new,
-            slots,
-        })
+        Ok(ParameterUpdate { parameter: w, gradient, step, new, slots })
     }
 
     /// u ← μ·u + g.
@@ -455,11 +410,7 @@ impl Rule<'_> {
         let kept = b.affine("velocity_kept", Affine::Mul(mu), before)?;
         b.inline(kept);
         let after = b.binary("velocity", Binary::Add, kept, g)?;
-        let slot = Slot {
-            name: "velocity",
-            before,
-            after,
-        };
+        let slot = Slot { name: "velocity", before, after };
         Ok((after, slot))
     }
 
@@ -476,11 +427,7 @@ impl Rule<'_> {
         let mut slots = SmallVec::new();
         let mut hats = SmallVec::<[NodeId; 2]>::new();
         let corrections = self.corrections.unwrap_or([self.learning_rate; 2]);
-        for (((name, seen), beta), correction) in [("m", g), ("v", square)]
-            .into_iter()
-            .zip(betas)
-            .zip(corrections)
-        {
+        for (((name, seen), beta), correction) in [("m", g), ("v", square)].into_iter().zip(betas).zip(corrections) {
             let before = b.input(&format!("{name}_before"), DType::Float, b.shape(g))?;
             let kept = b.affine(&format!("{name}_kept"), Affine::Mul(beta), before)?;
             let added = b.affine(&format!("{name}_added"), Affine::Mul(1.0 - beta), seen)?;
@@ -489,11 +436,7 @@ impl Rule<'_> {
             let after = b.binary(name, Binary::Add, kept, added)?;
             let correction = self.scalar(b, correction, g);
             hats.push(b.binary(&format!("{name}_hat"), Binary::Div, after, correction)?);
-            slots.push(Slot {
-                name,
-                before,
-                after,
-            });
+            slots.push(Slot { name, before, after });
         }
         let root = b.unary("root", Unary::Sqrt, hats[1])?;
         let safe = b.affine("root_eps", Affine::Add(eps), root)?;

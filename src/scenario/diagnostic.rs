@@ -21,12 +21,7 @@ pub struct Problem {
 impl Problem {
     /// A problem at `at`, with the help that the catalogue has for it.
     pub fn new(at: impl Into<String>, msg: Msg) -> Self {
-        Self {
-            at: at.into(),
-            help: msg.help(),
-            msg,
-            anchor: None,
-        }
+        Self { at: at.into(), help: msg.help(), msg, anchor: None }
     }
 
     /// With another way to mend it.
@@ -64,14 +59,7 @@ pub struct Diagnostic {
 impl Diagnostic {
     /// Something wrong with the file as a whole.
     pub fn whole(file: &str, msg: Msg, help: Option<Msg>) -> Self {
-        Self {
-            file: file.to_owned(),
-            place: None,
-            at: String::new(),
-            msg,
-            help,
-            source: None,
-        }
+        Self { file: file.to_owned(), place: None, at: String::new(), msg, help, source: None }
     }
 
     /// A problem, located in the source text: where its path leads, else where its anchor stands, else as near as the
@@ -90,37 +78,19 @@ impl Diagnostic {
 
     /// A problem at a known line and column.
     pub fn placed(file: &str, text: &str, place: Option<(usize, usize)>, problem: Problem) -> Self {
-        let source = place
-            .and_then(|(line, _)| text.lines().nth(line.checked_sub(1)?))
-            .map(str::to_owned);
-        Self {
-            file: file.to_owned(),
-            place,
-            at: problem.at,
-            msg: problem.msg,
-            help: problem.help,
-            source,
-        }
+        let source = place.and_then(|(line, _)| text.lines().nth(line.checked_sub(1)?)).map(str::to_owned);
+        Self { file: file.to_owned(), place, at: problem.at, msg: problem.msg, help: problem.help, source }
     }
 
     /// The whole text, with the line of the source and a caret under the place.
     pub fn render(&self, lang: Lang) -> String {
-        let mut out = format!(
-            "{}: {}",
-            tr(lang, "diagnostic.error"),
-            self.msg.render(lang)
-        );
+        let mut out = format!("{}: {}", tr(lang, "diagnostic.error"), self.msg.render(lang));
         let _ = write!(out, "\n  --> {}", escape(&self.file));
         if let Some((line, column)) = self.place {
             let _ = write!(out, ":{line}:{column}");
         }
         if !self.at.is_empty() {
-            let _ = write!(
-                out,
-                "\n   {} {}",
-                tr(lang, "diagnostic.at"),
-                escape(&self.at)
-            );
+            let _ = write!(out, "\n   {} {}", tr(lang, "diagnostic.at"), escape(&self.at));
         }
         if let (Some((line, column)), Some(source)) = (self.place, &self.source) {
             // A long line is shown around the place only.
@@ -132,19 +102,10 @@ impl Diagnostic {
             let (before, after) = (escape(&before).into_owned(), escape(&after).into_owned());
             let number = line.to_string();
             let gap = " ".repeat(number.len());
-            let _ = write!(
-                out,
-                "\n {gap} |\n {number} | {before}{after}\n {gap} | {}^",
-                " ".repeat(width(&before))
-            );
+            let _ = write!(out, "\n {gap} |\n {number} | {before}{after}\n {gap} | {}^", " ".repeat(width(&before)));
         }
         if let Some(help) = &self.help {
-            let _ = write!(
-                out,
-                "\n   {} {}",
-                tr(lang, "diagnostic.help"),
-                help.render(lang)
-            );
+            let _ = write!(out, "\n   {} {}", tr(lang, "diagnostic.help"), help.render(lang));
         }
         out
     }
@@ -173,9 +134,7 @@ fn distance(a: &str, b: &str) -> usize {
         let mut corner = row[0];
         row[0] = i + 1;
         for (j, y) in b.iter().enumerate() {
-            let next = (corner + usize::from(x != *y))
-                .min(row[j] + 1)
-                .min(row[j + 1] + 1);
+            let next = (corner + usize::from(x != *y)).min(row[j] + 1).min(row[j + 1] + 1);
             corner = row[j + 1];
             row[j + 1] = next;
         }
@@ -194,9 +153,7 @@ mod tests {
         let at = lines.iter().position(is_caret).expect("a caret");
         let (source, caret) = (lines[at - 1], lines[at]);
         let cell = |line: &str, needle: &str| {
-            let at = line
-                .find(needle)
-                .unwrap_or_else(|| panic!("no {needle}: {line}"));
+            let at = line.find(needle).unwrap_or_else(|| panic!("no {needle}: {line}"));
             width(&line[..at])
         };
         (cell(caret, "^"), cell(source, needle))
@@ -205,20 +162,13 @@ mod tests {
     #[test]
     fn the_caret_stands_under_the_place_also_after_chinese() {
         let text = "(\r\n  model: (词: \"我爱\", heads: 3),\r\n)";
-        let d = Diagnostic::located(
-            "a.ron",
-            text,
-            Problem::new("model.heads", Msg::new("diagnostic.error")),
-        );
+        let d = Diagnostic::located("a.ron", text, Problem::new("model.heads", Msg::new("diagnostic.error")));
         assert_eq!(d.place, Some((2, 20)));
         let (caret, heads) = cells(&d.render(Lang::En), "heads");
         assert_eq!(caret, heads);
         let far = format!("(model: ({}heads: 3))", "水: 1, ".repeat(60));
         let problem = Problem::new("model.heads", Msg::new("diagnostic.error"));
-        let (caret, heads) = cells(
-            &Diagnostic::located("a.ron", &far, problem).render(Lang::Zh),
-            "heads",
-        );
+        let (caret, heads) = cells(&Diagnostic::located("a.ron", &far, problem).render(Lang::Zh), "heads");
         assert_eq!(caret, heads);
     }
 

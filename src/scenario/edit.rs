@@ -57,10 +57,9 @@ impl Edit {
     /// The run that it is for, where it is not for all.
     pub fn run(&self) -> Option<&str> {
         match self {
-            Edit::Cell { run, .. }
-            | Edit::Head { run, .. }
-            | Edit::Layer { run, .. }
-            | Edit::Position { run, .. } => run.as_deref(),
+            Edit::Cell { run, .. } | Edit::Head { run, .. } | Edit::Layer { run, .. } | Edit::Position { run, .. } => {
+                run.as_deref()
+            }
         }
     }
 }

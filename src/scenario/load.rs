@@ -39,12 +39,7 @@ pub fn load(arg: &Path) -> Result<Loaded, Diagnostic> {
     };
     let text = utf8(bytes, &file)?;
     let scenario = syntax::read(&file, &text).map_err(|d| *d)?;
-    Ok(Loaded {
-        scenario,
-        text,
-        file,
-        origin,
-    })
+    Ok(Loaded { scenario, text, file, origin })
 }
 
 /// The text of an embedded scenario, unless a file of that name is there.
@@ -58,11 +53,7 @@ fn from_file(arg: &Path, file: &str) -> Result<Vec<u8>, Diagnostic> {
     let meta = std::fs::metadata(arg).map_err(|e| absent(file, &e))?;
     if meta.is_dir() {
         let help = Some(embedded_names());
-        return Err(Diagnostic::whole(
-            file,
-            Msg::new("scenario.directory"),
-            help,
-        ));
+        return Err(Diagnostic::whole(file, Msg::new("scenario.directory"), help));
     }
     if meta.len() > LARGEST {
         return Err(too_large(file, Some(meta.len())));
@@ -74,10 +65,7 @@ fn from_file(arg: &Path, file: &str) -> Result<Vec<u8>, Diagnostic> {
 
 fn limited(source: impl Read, file: &str) -> Result<Vec<u8>, Diagnostic> {
     let mut bytes = Vec::new();
-    source
-        .take(LARGEST + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|e| unreadable(file, &e))?;
+    source.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|e| unreadable(file, &e))?;
     if bytes.len() as u64 > LARGEST {
         return Err(too_large(file, None));
     }
@@ -105,17 +93,12 @@ fn embedded_names() -> Msg {
 /// What `metadata` failed on: mostly a file that is not there.
 fn absent(file: &str, e: &std::io::Error) -> Diagnostic {
     use std::io::ErrorKind::{InvalidFilename, InvalidInput, NotADirectory, NotFound};
-    if !matches!(
-        e.kind(),
-        NotFound | NotADirectory | InvalidFilename | InvalidInput
-    ) {
+    if !matches!(e.kind(), NotFound | NotADirectory | InvalidFilename | InvalidInput) {
         return unreadable(file, e);
     }
     let names: Vec<&str> = EMBEDDED.iter().map(|e| e.0).collect();
     let help = match nearest(file, names.iter().copied()) {
-        Some(name) => Msg::new("scenario.nearest_embedded")
-            .arg("name", name)
-            .arg("names", names.join(", ")),
+        Some(name) => Msg::new("scenario.nearest_embedded").arg("name", name).arg("names", names.join(", ")),
         None => embedded_names(),
     };
     let msg = Msg::new("scenario.not_found").arg("name", escape(file));
@@ -127,9 +110,7 @@ fn utf8(bytes: Vec<u8>, file: &str) -> Result<String, Diagnostic> {
     String::from_utf8(bytes).map_err(|e| {
         let at = e.utf8_error().valid_up_to();
         let bytes = e.as_bytes();
-        let msg = Msg::new("scenario.not_utf8_at")
-            .arg("byte", at + 1)
-            .arg("value", format!("0x{:02x}", bytes[at]));
+        let msg = Msg::new("scenario.not_utf8_at").arg("byte", at + 1).arg("value", format!("0x{:02x}", bytes[at]));
         let help = match bytes {
             [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => Msg::new("scenario.utf16_help"),
             _ => Msg::new("scenario.not_utf8_help"),
@@ -155,9 +136,6 @@ mod tests {
     fn the_byte_that_is_no_text_is_named() {
         let d = utf8("我\n爱\u{0}".bytes().chain([0xff]).collect(), "a").expect_err("not text");
         assert_eq!(d.place, Some((2, 3)));
-        assert_eq!(
-            d.msg.args,
-            [("byte", "9".to_owned()), ("value", "0xff".to_owned())]
-        );
+        assert_eq!(d.msg.args, [("byte", "9".to_owned()), ("value", "0xff".to_owned())]);
     }
 }

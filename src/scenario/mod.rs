@@ -19,55 +19,26 @@ pub use write::{set, setting, write};
 
 /// Scenarios that come with the program: name and text.
 pub const EMBEDDED: &[(&str, &str)] = &[
-    (
-        "water_class",
-        include_str!("../../scenarios/water_class.ron"),
-    ),
-    (
-        "encoder_char",
-        include_str!("../../scenarios/encoder_char.ron"),
-    ),
+    ("water_class", include_str!("../../scenarios/water_class.ron")),
+    ("encoder_char", include_str!("../../scenarios/encoder_char.ron")),
     ("bert_block", include_str!("../../scenarios/bert_block.ron")),
-    (
-        "pre_ln_encoder",
-        include_str!("../../scenarios/pre_ln_encoder.ron"),
-    ),
-    (
-        "modern_decoder",
-        include_str!("../../scenarios/modern_decoder.ron"),
-    ),
+    ("pre_ln_encoder", include_str!("../../scenarios/pre_ln_encoder.ron")),
+    ("modern_decoder", include_str!("../../scenarios/modern_decoder.ron")),
     ("gpt_block", include_str!("../../scenarios/gpt_block.ron")),
-    (
-        "local_and_linear_attention",
-        include_str!("../../scenarios/local_and_linear_attention.ron"),
-    ),
-    (
-        "encoder_decoder",
-        include_str!("../../scenarios/encoder_decoder.ron"),
-    ),
-    (
-        "post_or_pre",
-        include_str!("../../scenarios/post_or_pre.ron"),
-    ),
-    (
-        "water_class_trained",
-        include_str!("../../scenarios/water_class_trained.ron"),
-    ),
+    ("local_and_linear_attention", include_str!("../../scenarios/local_and_linear_attention.ron")),
+    ("encoder_decoder", include_str!("../../scenarios/encoder_decoder.ron")),
+    ("post_or_pre", include_str!("../../scenarios/post_or_pre.ron")),
+    ("water_class_trained", include_str!("../../scenarios/water_class_trained.ron")),
     ("train_copy", include_str!("../../scenarios/train_copy.ron")),
 ];
 
 /// RON as scenarios are written: `Some(…)` may be left out, nesting is limited.
 fn options() -> ron::Options {
-    ron::Options::default()
-        .with_default_extension(ron::extensions::Extensions::IMPLICIT_SOME)
-        .with_recursion_limit(64)
+    ron::Options::default().with_default_extension(ron::extensions::Extensions::IMPLICIT_SOME).with_recursion_limit(64)
 }
 
 /// Corpora that come with the program: name and text.
-const CORPORA: &[(&str, &str)] = &[(
-    "encoder_char.txt",
-    include_str!("../../assets/corpora/encoder_char.txt"),
-)];
+const CORPORA: &[(&str, &str)] = &[("encoder_char.txt", include_str!("../../assets/corpora/encoder_char.txt"))];
 
 /// Text of a corpus that comes with the program.
 pub fn embedded_corpus(name: &str) -> Option<&'static str> {

@@ -20,17 +20,12 @@ use crate::tensor::{MAX_RANK, Real, Shape, Tensor};
 /// Where the archive is broken.
 pub fn read<T: Real>(bytes: &[u8]) -> Result<Tensors<T>, String> {
     let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(|e| e.to_string())?;
-    let mut out = Tensors {
-        numbers: BTreeMap::new(),
-        stored: BTreeMap::new(),
-        unreadable: BTreeMap::new(),
-    };
+    let mut out = Tensors { numbers: BTreeMap::new(), stored: BTreeMap::new(), unreadable: BTreeMap::new() };
     for i in 0..archive.len() {
         let mut file = archive.by_index(i).map_err(|e| e.to_string())?;
         let name = file.name().to_owned();
         let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes)
-            .map_err(|e| format!("{name}: {e}"))?;
+        file.read_to_end(&mut bytes).map_err(|e| format!("{name}: {e}"))?;
         let key = name.trim_end_matches(".npy").to_owned();
         match array(&bytes) {
             Ok((tensor, stored)) => {
@@ -47,11 +42,7 @@ pub fn read<T: Real>(bytes: &[u8]) -> Result<Tensors<T>, String> {
 struct Half(f16);
 
 impl ReadableElement for Half {
-    fn read_to_end_exact_vec<R: Read>(
-        mut reader: R,
-        descr: &Descr,
-        len: usize,
-    ) -> Result<Vec<Self>, ReadDataError> {
+    fn read_to_end_exact_vec<R: Read>(mut reader: R, descr: &Descr, len: usize) -> Result<Vec<Self>, ReadDataError> {
         let of: fn([u8; 2]) -> f16 = match descr.as_string().map(String::as_str) {
             Some("<f2") => f16::from_le_bytes,
             Some(">f2") => f16::from_be_bytes,
@@ -106,10 +97,7 @@ fn array<T: Real>(bytes: &[u8]) -> Result<(Tensor<T>, Stored), String> {
 }
 
 /// An array whose elements are `E`.
-fn of<T: Real, E: ReadableElement>(
-    bytes: &[u8],
-    widen: impl Fn(E) -> f64,
-) -> Result<Tensor<T>, ReadNpyError> {
+fn of<T: Real, E: ReadableElement>(bytes: &[u8], widen: impl Fn(E) -> f64) -> Result<Tensor<T>, ReadNpyError> {
     let array = ArrayD::<E>::read_npy(bytes)?;
     if array.ndim() > MAX_RANK {
         return Err(ReadNpyError::WrongNdim(Some(MAX_RANK), array.ndim()));
@@ -125,25 +113,15 @@ mod tests {
     use super::*;
 
     fn npy(descr: &str, fortran: &str, shape: &str, data: &[u8]) -> Vec<u8> {
-        let header =
-            format!("{{'descr': {descr}, 'fortran_order': {fortran}, 'shape': {shape}, }}\n");
+        let header = format!("{{'descr': {descr}, 'fortran_order': {fortran}, 'shape': {shape}, }}\n");
         let len = u16::try_from(header.len()).expect("a short header");
-        [
-            b"\x93NUMPY\x01\x00",
-            &len.to_le_bytes()[..],
-            header.as_bytes(),
-            data,
-        ]
-        .concat()
+        [b"\x93NUMPY\x01\x00", &len.to_le_bytes()[..], header.as_bytes(), data].concat()
     }
 
     fn values(descr: &str, data: &[u8]) -> Vec<f64> {
         let shape = format!("({},)", data.len() / (descr.as_bytes()[3] - b'0') as usize);
         let read = array::<f64>(&npy(descr, "False", &shape, data));
-        read.unwrap_or_else(|e| panic!("{descr}: {e}"))
-            .0
-            .data()
-            .to_vec()
+        read.unwrap_or_else(|e| panic!("{descr}: {e}")).0.data().to_vec()
     }
 
     #[test]

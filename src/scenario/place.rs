@@ -55,13 +55,8 @@ pub fn segments(path: &str) -> Vec<Segment> {
             }
             '"' => {
                 // A key may hold quotes itself; it ends where the path goes on, or ends.
-                let ends =
-                    |i: &usize| matches!(rest[i + 1..].chars().next(), None | Some('.' | '['));
-                let end = rest[1..]
-                    .match_indices('"')
-                    .map(|(i, _)| i + 1)
-                    .find(ends)
-                    .unwrap_or(rest.len());
+                let ends = |i: &usize| matches!(rest[i + 1..].chars().next(), None | Some('.' | '['));
+                let end = rest[1..].match_indices('"').map(|(i, _)| i + 1).find(ends).unwrap_or(rest.len());
                 out.push(Segment::Key(rest[1..end].to_owned()));
                 rest = rest.get(end + 1..).unwrap_or("");
             }
@@ -142,19 +137,12 @@ pub fn value(text: &str, path: &str) -> Option<Written> {
 pub fn line_column(text: &str, at: usize) -> (usize, usize) {
     let at = text.floor_char_boundary(at.min(text.len()));
     let start = text[..at].rfind('\n').map_or(0, |n| n + 1);
-    (
-        text[..at].bytes().filter(|b| *b == b'\n').count() + 1,
-        text[start..at].chars().count() + 1,
-    )
+    (text[..at].bytes().filter(|b| *b == b'\n').count() + 1, text[start..at].chars().count() + 1)
 }
 
 /// The byte at `line` and `column`.
 pub fn byte_at(text: &str, (line, column): (usize, usize)) -> usize {
-    let start = text
-        .split_inclusive('\n')
-        .take(line.saturating_sub(1))
-        .map(str::len)
-        .sum::<usize>();
+    let start = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum::<usize>();
     let after = text[start..].char_indices().nth(column.saturating_sub(1));
     after.map_or(text.len(), |(i, _)| start + i)
 }
@@ -370,10 +358,7 @@ impl<'a> Scan<'a> {
 
     /// Whether the parentheses here hold fields.
     fn has_fields(&self) -> bool {
-        let mut scan = Scan {
-            text: self.text,
-            at: self.at + 1,
-        };
+        let mut scan = Scan { text: self.text, at: self.at + 1 };
         scan.space();
         let name = scan.name().len();
         scan.at += name;
@@ -382,10 +367,7 @@ impl<'a> Scan<'a> {
     }
 
     fn elements(&self) -> usize {
-        let mut scan = Scan {
-            text: self.text,
-            at: self.at + 1,
-        };
+        let mut scan = Scan { text: self.text, at: self.at + 1 };
         let mut n = 0;
         loop {
             scan.space();
@@ -431,8 +413,7 @@ impl<'a> Scan<'a> {
             let own = &self.text[start..self.at];
             let same = own == key
                 || own.strip_prefix("r#") == Some(key)
-                || own.starts_with(['"', 'r'])
-                    && ron::from_str::<String>(own).is_ok_and(|own| own == key);
+                || own.starts_with(['"', 'r']) && ron::from_str::<String>(own).is_ok_and(|own| own == key);
             self.space();
             if self.peek()? != b':' {
                 return None;
@@ -508,12 +489,9 @@ Scenario(
 
     #[test]
     fn paths_are_written_and_read_back() {
-        for p in [
-            "model.encoder.layers[1].kv_heads",
-            "weights.values.\"embed.weight\"[0][3]",
-            "symbols.\"Q\"1\".slice",
-            "a",
-        ] {
+        for p in
+            ["model.encoder.layers[1].kv_heads", "weights.values.\"embed.weight\"[0][3]", "symbols.\"Q\"1\".slice", "a"]
+        {
             assert_eq!(path(&segments(p)), p);
         }
     }

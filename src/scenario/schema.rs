@@ -116,9 +116,7 @@ pub struct Characters {
 }
 
 fn specials() -> Vec<String> {
-    ["<pad>", "<unk>", "<sos>", "<eos>"]
-        .map(str::to_owned)
-        .to_vec()
+    ["<pad>", "<unk>", "<sos>", "<eos>"].map(str::to_owned).to_vec()
 }
 
 /// Sequences that a stack reads.
@@ -221,11 +219,7 @@ pub struct WeightFile {
 impl WeightFile {
     /// A file whose tensors have the names of the parameters.
     pub fn of(path: &std::path::Path) -> Self {
-        Self {
-            path: path.to_string_lossy().into_owned(),
-            prefix: String::new(),
-            names: BTreeMap::new(),
-        }
+        Self { path: path.to_string_lossy().into_owned(), prefix: String::new(), names: BTreeMap::new() }
     }
 }
 
@@ -346,18 +340,14 @@ impl Run {
     /// Its name.
     pub fn name(&self) -> &str {
         match self {
-            Run::Training { name, .. } | Run::Inference { name, .. } | Run::Encode { name, .. } => {
-                name
-            }
+            Run::Training { name, .. } | Run::Inference { name, .. } | Run::Encode { name, .. } => name,
         }
     }
 
     /// What it changes of the scenario.
     pub fn with(&self) -> &Changes {
         match self {
-            Run::Training { with, .. } | Run::Inference { with, .. } | Run::Encode { with, .. } => {
-                with
-            }
+            Run::Training { with, .. } | Run::Inference { with, .. } | Run::Encode { with, .. } => with,
         }
     }
 }
@@ -582,10 +572,7 @@ impl Expected {
         if (stated, computed) != (Precision::F64, Precision::F32) {
             return self.tolerance;
         }
-        let scale = self
-            .values
-            .iter()
-            .fold(0.0, |most: f64, x| most.max(x.abs()));
+        let scale = self.values.iter().fold(0.0, |most: f64, x| most.max(x.abs()));
         self.tolerance + F32_DRIFT * scale.max(1.0)
     }
 }

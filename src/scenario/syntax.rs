@@ -31,10 +31,7 @@ pub fn read(file: &str, text: &str) -> Result<Scenario, Box<Diagnostic>> {
     // Before anything recurses over the text.
     if let Some(byte) = place::too_deep(text, MOST_LEVELS) {
         let msg = Msg::new("scenario.nesting").arg("most", MOST_LEVELS);
-        return Err(at(
-            byte,
-            Problem::new("", msg).help(Msg::new("scenario.syntax_help")),
-        ));
+        return Err(at(byte, Problem::new("", msg).help(Msg::new("scenario.syntax_help"))));
     }
     if let Ok(scenario) = super::options().from_str(text) {
         return Ok(scenario);
@@ -49,8 +46,8 @@ pub fn read(file: &str, text: &str) -> Result<Scenario, Box<Diagnostic>> {
 
 /// Reads once more, keeping track of where in the data the reader is.
 fn failure(text: &str) -> Result<Scenario, Box<(Vec<Segment>, ron::error::SpannedError)>> {
-    let mut reader = ron::Deserializer::from_str_with_options(text, &super::options())
-        .map_err(|e| Box::new((Vec::new(), e)))?;
+    let mut reader =
+        ron::Deserializer::from_str_with_options(text, &super::options()).map_err(|e| Box::new((Vec::new(), e)))?;
     let read: Result<Scenario, _> = serde_path_to_error::deserialize(&mut reader);
     match read {
         Ok(scenario) => match reader.end() {
@@ -71,11 +68,7 @@ fn failure(text: &str) -> Result<Scenario, Box<(Vec<Segment>, ron::error::Spanne
 }
 
 /// Where it is wrong, and what.
-fn explain(
-    text: &str,
-    mut path: Vec<Segment>,
-    error: &ron::error::SpannedError,
-) -> (usize, Problem) {
+fn explain(text: &str, mut path: Vec<Segment>, error: &ron::error::SpannedError) -> (usize, Problem) {
     let start = error.span.start;
     let byte = place::byte_at(text, (start.line, start.col));
     // The reader stops before the space in front of what it does not like; at the end, the last line is shown.
@@ -92,18 +85,12 @@ fn explain(
     let need = |key: &'static str| (Msg::new(key).arg("found", found()), None);
     let code = &error.code;
     let (msg, help) = match code {
-        Error::NoSuchStructField {
-            expected, found, ..
-        } => (
-            Msg::new("scenario.unknown_field").arg("name", escape(found)),
-            names(found, expected),
-        ),
-        Error::NoSuchEnumVariant {
-            expected, found, ..
-        } => (
-            Msg::new("scenario.unknown_variant").arg("name", escape(found)),
-            names(found, expected),
-        ),
+        Error::NoSuchStructField { expected, found, .. } => {
+            (Msg::new("scenario.unknown_field").arg("name", escape(found)), names(found, expected))
+        }
+        Error::NoSuchEnumVariant { expected, found, .. } => {
+            (Msg::new("scenario.unknown_variant").arg("name", escape(found)), names(found, expected))
+        }
         Error::MissingStructField { field, .. } => {
             // The end of the struct is where the reader notices; its beginning is where a person looks.
             byte = place::open_at(text, byte).unwrap_or(byte);
@@ -116,14 +103,10 @@ fn explain(
             path.push(Segment::Key((*field).to_owned()));
             (Msg::new("syntax.field_twice").arg("name", field), None)
         }
-        Error::ExceededRecursionLimit => (
-            Msg::new("scenario.nesting").arg("most", MOST_LEVELS),
-            Some(Msg::new("scenario.syntax_help")),
-        ),
-        Error::ExpectedStringEnd => (
-            Msg::new("syntax.string_end"),
-            Some(Msg::new("syntax.string_end_help")),
-        ),
+        Error::ExceededRecursionLimit => {
+            (Msg::new("scenario.nesting").arg("most", MOST_LEVELS), Some(Msg::new("scenario.syntax_help")))
+        }
+        Error::ExpectedStringEnd => (Msg::new("syntax.string_end"), Some(Msg::new("syntax.string_end_help"))),
         Error::UnclosedBlockComment => {
             byte = text[..byte.min(text.len())].rfind("/*").unwrap_or(byte);
             (Msg::new("syntax.comment_end"), None)
@@ -133,10 +116,7 @@ fn explain(
             byte = number_start(text, byte);
             name_before(text, byte, &mut path);
             let token = place::token_at(text, byte);
-            (
-                Msg::new("syntax.need_integer").arg("found", escape(&token)),
-                None,
-            )
+            (Msg::new("syntax.need_integer").arg("found", escape(&token)), None)
         }
         Error::ExpectedComma
         | Error::ExpectedArrayEnd
@@ -146,30 +126,18 @@ fn explain(
         Error::IntegerOutOfBounds => {
             byte = number_start(text, byte);
             let token = place::token_at(text, byte);
-            let key = if token.starts_with('-') {
-                "syntax.negative"
-            } else {
-                "syntax.too_big"
-            };
+            let key = if token.starts_with('-') { "syntax.negative" } else { "syntax.too_big" };
             (Msg::new(key).arg("found", escape(&token)), None)
         }
-        Error::ExpectedInteger
-        | Error::InvalidIntegerDigit { .. }
-        | Error::UnderscoreAtBeginning => {
+        Error::ExpectedInteger | Error::InvalidIntegerDigit { .. } | Error::UnderscoreAtBeginning => {
             byte = number_start(text, byte);
             let token = place::token_at(text, byte);
-            (
-                Msg::new("syntax.need_integer").arg("found", escape(&token)),
-                None,
-            )
+            (Msg::new("syntax.need_integer").arg("found", escape(&token)), None)
         }
         Error::ExpectedFloat | Error::FloatUnderscore => {
             byte = number_start(text, byte);
             let token = place::token_at(text, byte);
-            (
-                Msg::new("syntax.need_number").arg("found", escape(&token)),
-                None,
-            )
+            (Msg::new("syntax.need_number").arg("found", escape(&token)), None)
         }
         Error::ExpectedBoolean => need("syntax.need_boolean"),
         Error::ExpectedString => {
@@ -193,12 +161,9 @@ fn explain(
             let msg = Msg::new("syntax.double_parentheses").arg("name", escape(found));
             (msg.arg("of", expected), None)
         }
-        Error::ExpectedDifferentStructName { expected, found } => (
-            Msg::new("syntax.struct_name")
-                .arg("found", escape(found))
-                .arg("expected", expected),
-            None,
-        ),
+        Error::ExpectedDifferentStructName { expected, found } => {
+            (Msg::new("syntax.struct_name").arg("found", escape(found)).arg("expected", expected), None)
+        }
         Error::ExpectedDifferentLength { expected, found } => {
             byte = place::open_at(text, byte).unwrap_or(byte);
             let digits = expected.split(|c: char| !c.is_ascii_digit());
@@ -206,32 +171,16 @@ fn explain(
             let msg = Msg::new("syntax.length").arg("found", found);
             (msg.arg("wanted", wanted), None)
         }
-        Error::InvalidEscape(_) => (
-            Msg::new("syntax.escape"),
-            Some(Msg::new("syntax.escape_help")),
-        ),
+        Error::InvalidEscape(_) => (Msg::new("syntax.escape"), Some(Msg::new("syntax.escape_help"))),
         Error::TrailingCharacters => (Msg::new("syntax.trailing").arg("found", found()), None),
-        Error::UnexpectedChar(c) => (
-            Msg::new("syntax.unexpected").arg("found", escape(&c.to_string())),
-            None,
-        ),
-        Error::NoSuchExtension(name) => {
-            (Msg::new("syntax.extension").arg("name", escape(name)), None)
+        Error::UnexpectedChar(c) => (Msg::new("syntax.unexpected").arg("found", escape(&c.to_string())), None),
+        Error::NoSuchExtension(name) => (Msg::new("syntax.extension").arg("name", escape(name)), None),
+        Error::InvalidValueForType { expected, found } => {
+            (Msg::new("syntax.need_other").arg("expected", escape(expected)).arg("found", escape(found)), None)
         }
-        Error::InvalidValueForType { expected, found } => (
-            Msg::new("syntax.need_other")
-                .arg("expected", escape(expected))
-                .arg("found", escape(found)),
-            None,
-        ),
-        other => (
-            Msg::new("scenario.syntax").arg("why", escape(&other.to_string())),
-            None,
-        ),
+        other => (Msg::new("scenario.syntax").arg("why", escape(&other.to_string())), None),
     };
-    let help = help
-        .or_else(|| msg.help())
-        .unwrap_or_else(|| Msg::new("scenario.syntax_help"));
+    let help = help.or_else(|| msg.help()).unwrap_or_else(|| Msg::new("scenario.syntax_help"));
     (byte, Problem::new(place::path(&path), msg).help(help))
 }
 
@@ -242,9 +191,7 @@ fn names(found: &str, expected: &[&'static str]) -> Option<Msg> {
     }
     let all = expected.join(", ");
     Some(match nearest(found, expected.iter().copied()) {
-        Some(near) => Msg::new("syntax.nearest_name")
-            .arg("name", near)
-            .arg("names", all),
+        Some(near) => Msg::new("syntax.nearest_name").arg("name", near).arg("names", all),
         None => Msg::new("scenario.expected_names").arg("names", all),
     })
 }
@@ -253,10 +200,7 @@ fn ended_early(text: &str, byte: usize) -> (Msg, Option<Msg>) {
     match place::open_at(text, byte) {
         Some(open) => {
             let (line, column) = place::line_column(text, open);
-            let msg = Msg::new("syntax.ended")
-                .arg("open", &text[open..=open])
-                .arg("line", line)
-                .arg("column", column);
+            let msg = Msg::new("syntax.ended").arg("open", &text[open..=open]).arg("line", line).arg("column", column);
             let help = Msg::new("syntax.close").arg("close", closing(text, open));
             (msg, Some(help))
         }
@@ -273,16 +217,8 @@ fn separator(text: &str, byte: usize) -> (Msg, Option<Msg>) {
     };
     let (line, column) = place::line_column(text, open);
     let wrong = [")", "]", "}"].contains(&token.as_str());
-    let key = if wrong {
-        "syntax.wrong_bracket"
-    } else {
-        "syntax.need_comma"
-    };
-    let msg = Msg::new(key)
-        .arg("found", found)
-        .arg("open", &text[open..=open])
-        .arg("line", line)
-        .arg("column", column);
+    let key = if wrong { "syntax.wrong_bracket" } else { "syntax.need_comma" };
+    let msg = Msg::new(key).arg("found", found).arg("open", &text[open..=open]).arg("line", line).arg("column", column);
     let help = if wrong {
         Msg::new("syntax.close").arg("close", closing(text, open))
     } else {
@@ -301,8 +237,7 @@ fn closing(text: &str, open: usize) -> char {
 
 /// Whether the reader took `4` of `4.5`.
 fn fraction(text: &str, byte: usize) -> bool {
-    text[byte..].starts_with(['.', 'e', 'E'])
-        && text[..byte].ends_with(|c: char| c.is_ascii_digit())
+    text[byte..].starts_with(['.', 'e', 'E']) && text[..byte].ends_with(|c: char| c.is_ascii_digit())
 }
 
 /// The first byte of the number around `byte`.
@@ -317,10 +252,7 @@ fn name_before(text: &str, byte: usize, path: &mut Vec<Segment>) {
         return;
     };
     let before = before.trim_end();
-    let name = before
-        .rsplit(|c: char| !(c.is_alphanumeric() || c == '_'))
-        .next()
-        .unwrap_or("");
+    let name = before.rsplit(|c: char| !(c.is_alphanumeric() || c == '_')).next().unwrap_or("");
     if !name.is_empty() && path.last() != Some(&Segment::Key(name.to_owned())) {
         path.push(Segment::Key(name.to_owned()));
     }

@@ -41,25 +41,13 @@ pub struct Tensors<T: Real> {
 /// # Errors
 /// Where the file is neither, or broken.
 pub fn read_tensors<T: Real>(name: &str, bytes: &[u8]) -> Result<Tensors<T>, Msg> {
-    let broken = |why: String| {
-        Msg::new("weights.broken_file")
-            .arg("file", escape(name))
-            .arg("why", escape(&why))
-    };
-    let extension = Path::new(name)
-        .extension()
-        .and_then(|e| e.to_str())
-        .unwrap_or("")
-        .to_lowercase();
+    let broken = |why: String| Msg::new("weights.broken_file").arg("file", escape(name)).arg("why", escape(&why));
+    let extension = Path::new(name).extension().and_then(|e| e.to_str()).unwrap_or("").to_lowercase();
     if extension == "npz" {
         return npz::read(bytes).map_err(broken);
     }
     let file = safetensors::SafeTensors::deserialize(bytes).map_err(|e| broken(e.to_string()))?;
-    let mut out = Tensors {
-        numbers: BTreeMap::new(),
-        stored: BTreeMap::new(),
-        unreadable: BTreeMap::new(),
-    };
+    let mut out = Tensors { numbers: BTreeMap::new(), stored: BTreeMap::new(), unreadable: BTreeMap::new() };
     for (key, view) in file.iter() {
         if view.shape().len() > MAX_RANK {
             let shape = format!("{:?}", view.shape());
@@ -80,54 +68,22 @@ pub fn read_tensors<T: Real>(name: &str, bytes: &[u8]) -> Result<Tensors<T>, Msg
 fn numbers<T: Real>(dtype: safetensors::Dtype, data: &[u8]) -> Option<(Vec<T>, Stored)> {
     use safetensors::Dtype;
     fn each<T: Real, const N: usize>(data: &[u8], of: impl Fn([u8; N]) -> f64) -> Vec<T> {
-        data.chunks_exact(N)
-            .map(|b| T::from_f64(of(b.try_into().expect("N bytes"))))
-            .collect()
+        data.chunks_exact(N).map(|b| T::from_f64(of(b.try_into().expect("N bytes")))).collect()
     }
     Some(match dtype {
         Dtype::F64 => (each(data, f64::from_le_bytes), Stored::F64),
-        Dtype::F32 => (
-            each(data, |b| f64::from(f32::from_le_bytes(b))),
-            Stored::F32,
-        ),
-        Dtype::F16 => (
-            each(data, |b| half::f16::from_le_bytes(b).to_f64()),
-            Stored::F16,
-        ),
-        Dtype::BF16 => (
-            each(data, |b| half::bf16::from_le_bytes(b).to_f64()),
-            Stored::Bf16,
-        ),
+        Dtype::F32 => (each(data, |b| f64::from(f32::from_le_bytes(b))), Stored::F32),
+        Dtype::F16 => (each(data, |b| half::f16::from_le_bytes(b).to_f64()), Stored::F16),
+        Dtype::BF16 => (each(data, |b| half::bf16::from_le_bytes(b).to_f64()), Stored::Bf16),
         Dtype::I64 => (each(data, |b| i64::from_le_bytes(b) as f64), Stored::Int),
-        Dtype::I32 => (
-            each(data, |b| f64::from(i32::from_le_bytes(b))),
-            Stored::Int,
-        ),
-        Dtype::BOOL => (
-            each(data, |[b]: [u8; 1]| f64::from(u8::from(b != 0))),
-            Stored::Small("BOOL"),
-        ),
+        Dtype::I32 => (each(data, |b| f64::from(i32::from_le_bytes(b))), Stored::Int),
+        Dtype::BOOL => (each(data, |[b]: [u8; 1]| f64::from(u8::from(b != 0))), Stored::Small("BOOL")),
         Dtype::U8 => (each(data, |[b]: [u8; 1]| f64::from(b)), Stored::Small("U8")),
-        Dtype::I8 => (
-            each(data, |b| f64::from(i8::from_le_bytes(b))),
-            Stored::Small("I8"),
-        ),
-        Dtype::I16 => (
-            each(data, |b| f64::from(i16::from_le_bytes(b))),
-            Stored::Small("I16"),
-        ),
-        Dtype::U16 => (
-            each(data, |b| f64::from(u16::from_le_bytes(b))),
-            Stored::Small("U16"),
-        ),
-        Dtype::U32 => (
-            each(data, |b| f64::from(u32::from_le_bytes(b))),
-            Stored::Small("U32"),
-        ),
-        Dtype::U64 => (
-            each(data, |b| u64::from_le_bytes(b) as f64),
-            Stored::Small("U64"),
-        ),
+        Dtype::I8 => (each(data, |b| f64::from(i8::from_le_bytes(b))), Stored::Small("I8")),
+        Dtype::I16 => (each(data, |b| f64::from(i16::from_le_bytes(b))), Stored::Small("I16")),
+        Dtype::U16 => (each(data, |b| f64::from(u16::from_le_bytes(b))), Stored::Small("U16")),
+        Dtype::U32 => (each(data, |b| f64::from(u32::from_le_bytes(b))), Stored::Small("U32")),
+        Dtype::U64 => (each(data, |b| u64::from_le_bytes(b) as f64), Stored::Small("U64")),
         _ => return None,
     })
 }

@@ -35,50 +35,31 @@ impl Words {
     ///
     /// # Errors
     /// Where words stand twice, or the corpus cannot be read.
-    pub fn new(
-        vocabulary: &Vocabulary,
-        at: &str,
-        read: &dyn Fn(&str) -> Result<String, Msg>,
-    ) -> Result<Self, Problem> {
+    pub fn new(vocabulary: &Vocabulary, at: &str, read: &dyn Fn(&str) -> Result<String, Msg>) -> Result<Self, Problem> {
         match vocabulary {
-            Vocabulary::Size(size) => Ok(Self {
-                size: *size,
-                ..Self::default()
-            }),
+            Vocabulary::Size(size) => Ok(Self { size: *size, ..Self::default() }),
             Vocabulary::Words(words) => {
                 let mut index = HashMap::new();
                 for (i, word) in words.iter().enumerate() {
                     if index.insert(word.clone(), i as i64).is_some() {
                         let msg = Msg::new("scenario.word_twice").arg("word", escape(word));
-                        return Err(Problem::new(format!("{at}[{i}]"), msg)
-                            .help(Msg::new("scenario.word_twice_help")));
+                        return Err(Problem::new(format!("{at}[{i}]"), msg).help(Msg::new("scenario.word_twice_help")));
                     }
                 }
-                Ok(Self {
-                    entries: words.clone(),
-                    index,
-                    size: words.len(),
-                    ..Self::default()
-                })
+                Ok(Self { entries: words.clone(), index, size: words.len(), ..Self::default() })
             }
             Vocabulary::Characters(c) => Self::from_corpus(c, at, read),
         }
     }
 
-    fn from_corpus(
-        c: &Characters,
-        at: &str,
-        read: &dyn Fn(&str) -> Result<String, Msg>,
-    ) -> Result<Self, Problem> {
+    fn from_corpus(c: &Characters, at: &str, read: &dyn Fn(&str) -> Result<String, Msg>) -> Result<Self, Problem> {
         let wrong = |field: &str, msg: Msg, help: &'static str| {
             Err(Problem::new(format!("{at}{field}"), msg).help(Msg::new(help)))
         };
         let corpus = match (&c.corpus, &c.corpus_file) {
             (Some(text), None) => text.clone(),
-            (None, Some(file)) => read(file).map_err(|msg| {
-                Problem::new(format!("{at}.corpus_file"), msg)
-                    .help(Msg::new("scenario.corpus_help"))
-            })?,
+            (None, Some(file)) => read(file)
+                .map_err(|msg| Problem::new(format!("{at}.corpus_file"), msg).help(Msg::new("scenario.corpus_help")))?,
             (Some(_), Some(_)) => {
                 let msg = Msg::new("scenario.two_corpora");
                 return wrong(".corpus_file", msg, "scenario.corpus_help");
@@ -94,18 +75,11 @@ impl Words {
             }
         }
         if let Some(most) = c.max_size.filter(|most| *most < c.special.len()) {
-            let msg = Msg::new("scenario.max_size")
-                .arg("value", most)
-                .arg("special", c.special.len());
+            let msg = Msg::new("scenario.max_size").arg("value", most).arg("special", c.special.len());
             return wrong(".max_size", msg, "scenario.max_size_help");
         }
         let mut counts: HashMap<String, (usize, usize)> = HashMap::new();
-        let mut out = Self {
-            characters: true,
-            lowercase: c.lowercase,
-            spaces: c.spaces,
-            ..Self::default()
-        };
+        let mut out = Self { characters: true, lowercase: c.lowercase, spaces: c.spaces, ..Self::default() };
         for (i, piece) in out.cut(&corpus).into_iter().enumerate() {
             counts.entry(piece).or_insert((0, i)).0 += 1;
         }
@@ -113,19 +87,9 @@ impl Words {
         let mut order: Vec<(String, (usize, usize))> = counts.into_iter().collect();
         order.sort_by_key(|(_, (count, first))| (std::cmp::Reverse(*count), *first));
         out.entries.clone_from(&c.special);
-        out.entries.extend(
-            order
-                .into_iter()
-                .map(|o| o.0)
-                .filter(|w| !c.special.contains(w)),
-        );
+        out.entries.extend(order.into_iter().map(|o| o.0).filter(|w| !c.special.contains(w)));
         out.entries.truncate(c.max_size.unwrap_or(usize::MAX));
-        out.index = out
-            .entries
-            .iter()
-            .enumerate()
-            .map(|(i, w)| (w.clone(), i as i64))
-            .collect();
+        out.index = out.entries.iter().enumerate().map(|(i, w)| (w.clone(), i as i64)).collect();
         out.size = out.entries.len();
         Ok(out)
     }
@@ -165,13 +129,7 @@ impl Words {
     fn cut(&self, text: &str) -> Vec<String> {
         text.chars()
             .filter(|c| self.spaces && *c == ' ' || !c.is_whitespace())
-            .flat_map(|c| {
-                if self.lowercase {
-                    c.to_lowercase().collect::<Vec<_>>()
-                } else {
-                    vec![c]
-                }
-            })
+            .flat_map(|c| if self.lowercase { c.to_lowercase().collect::<Vec<_>>() } else { vec![c] })
             .map(String::from)
             .collect()
     }
@@ -188,27 +146,17 @@ impl Words {
         let pieces = if self.characters {
             self.cut(text)
         } else {
-            text.split_whitespace()
-                .flat_map(|part| self.longest(part))
-                .collect()
+            text.split_whitespace().flat_map(|part| self.longest(part)).collect()
         };
         let unknown = self.id("<unk>");
         pieces
             .into_iter()
             .map(|piece| match (self.id(&piece), unknown) {
-                (Some(id), _) => Ok(Token {
-                    text: piece,
-                    id,
-                    unknown: false,
-                }),
-                (None, Some(id)) => Ok(Token {
-                    text: piece,
-                    id,
-                    unknown: true,
-                }),
-                (None, None) => Err(Msg::new("scenario.unknown_token")
-                    .arg("token", escape(&piece))
-                    .arg("text", escape(text))),
+                (Some(id), _) => Ok(Token { text: piece, id, unknown: false }),
+                (None, Some(id)) => Ok(Token { text: piece, id, unknown: true }),
+                (None, None) => {
+                    Err(Msg::new("scenario.unknown_token").arg("token", escape(&piece)).arg("text", escape(text)))
+                }
             })
             .collect()
     }
@@ -243,10 +191,7 @@ mod tests {
     #[test]
     fn a_word_list_cuts_at_spaces_or_into_the_longest_words() {
         let w = words(&["我", "爱", "我爱", "水", "love", "I"]);
-        let ids = |t: &str| {
-            w.encode(t)
-                .map(|t| t.iter().map(|t| t.id).collect::<Vec<_>>())
-        };
+        let ids = |t: &str| w.encode(t).map(|t| t.iter().map(|t| t.id).collect::<Vec<_>>());
         assert_eq!(ids("我爱水"), Ok(vec![2, 3]));
         assert_eq!(ids("I love"), Ok(vec![5, 4]));
         assert!(ids("I hate").is_err());

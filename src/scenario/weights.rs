@@ -41,24 +41,14 @@ pub fn load<T: Real>(
     open: &dyn Fn(&str) -> Result<Vec<u8>, Msg>,
     have: &dyn Fn(&ParamSpec) -> Option<Value<T>>,
 ) -> Result<(Bindings<T>, Coverage), Vec<Problem>> {
-    let mut bindings: Bindings<T> = specs
-        .iter()
-        .filter_map(|s| Some((s.path.as_str().into(), have(s)?)))
-        .collect();
+    let mut bindings: Bindings<T> = specs.iter().filter_map(|s| Some((s.path.as_str().into(), have(s)?))).collect();
     let all_there = !specs.is_empty() && bindings.len() == specs.len();
     let mut problems = Vec::new();
     let mut coverage = Coverage::default();
     let known: BTreeSet<&str> = specs.iter().map(|s| s.path.as_str()).collect();
-    for path in weights
-        .values
-        .keys()
-        .filter(|p| !known.contains(p.as_str()))
-    {
-        let mut problem = Problem::new(
-            at(path),
-            Msg::new("weights.unknown").arg("path", escape(path)),
-        )
-        .near(format!("{path:?}"));
+    for path in weights.values.keys().filter(|p| !known.contains(p.as_str())) {
+        let mut problem =
+            Problem::new(at(path), Msg::new("weights.unknown").arg("path", escape(path))).near(format!("{path:?}"));
         if let Some(near) = nearest(path, known.iter().copied()) {
             problem = problem.help(Msg::new("diagnostic.did_you_mean").arg("name", near));
         }
@@ -102,11 +92,7 @@ pub fn load<T: Real>(
         }
         for (i, tensors) in files.iter().rev() {
             let file = &weights.files[*i];
-            let name = file
-                .names
-                .get(&spec.path)
-                .cloned()
-                .unwrap_or_else(|| format!("{}{}", file.prefix, spec.path));
+            let name = file.names.get(&spec.path).cloned().unwrap_or_else(|| format!("{}{}", file.prefix, spec.path));
             let no_weights = match tensors.stored.get(&name) {
                 Some(Stored::Small(dtype)) => Some(*dtype),
                 _ => tensors.unreadable.get(&name).map(String::as_str),
@@ -134,10 +120,7 @@ pub fn load<T: Real>(
             }
             used.insert((*i, name));
             coverage.from_files += 1;
-            bindings.insert(
-                spec.path.as_str().into(),
-                Value::Float(tensor.reshaped(spec.shape)),
-            );
+            bindings.insert(spec.path.as_str().into(), Value::Float(tensor.reshaped(spec.shape)));
             continue 'specs;
         }
         match rule(weights, &spec.path) {
@@ -150,22 +133,15 @@ pub fn load<T: Real>(
             // What a broken pattern was meant to hold for is not known; the pattern itself is a problem told elsewhere.
             None if broken_pattern => {}
             None => problems.push(
-                Problem::new(
-                    "weights",
-                    Msg::new("weights.missing")
-                        .arg("path", &spec.path)
-                        .arg("shape", spec.shape),
-                )
-                .help(Msg::new("weights.missing_help").arg("path", &spec.path)),
+                Problem::new("weights", Msg::new("weights.missing").arg("path", &spec.path).arg("shape", spec.shape))
+                    .help(Msg::new("weights.missing_help").arg("path", &spec.path)),
             ),
         }
     }
     for (i, tensors) in &files {
         let prefix = &weights.files[*i].prefix;
         let left = tensors.numbers.keys().chain(tensors.unreadable.keys());
-        let left = left.filter(|name| {
-            name.starts_with(prefix.as_str()) && !used.contains(&(*i, (*name).clone()))
-        });
+        let left = left.filter(|name| name.starts_with(prefix.as_str()) && !used.contains(&(*i, (*name).clone())));
         coverage.unused.extend(left.cloned());
     }
     if !problems.is_empty() {
@@ -173,14 +149,9 @@ pub fn load<T: Real>(
     }
     coverage.initialised = to_make.len();
     coverage.idle = idle(weights, specs);
-    let made: Vec<(&str, Tensor<T>)> = to_make
-        .par_iter()
-        .map(|(spec, init)| (spec.path.as_str(), make(spec, *init, weights.seed)))
-        .collect();
-    bindings.extend(
-        made.into_iter()
-            .map(|(path, tensor)| (path.into(), Value::Float(tensor))),
-    );
+    let made: Vec<(&str, Tensor<T>)> =
+        to_make.par_iter().map(|(spec, init)| (spec.path.as_str(), make(spec, *init, weights.seed))).collect();
+    bindings.extend(made.into_iter().map(|(path, tensor)| (path.into(), Value::Float(tensor))));
     Ok((bindings, coverage))
 }
 
@@ -206,15 +177,8 @@ fn names<T: Real>(
             let near = nearest(path, known.iter().copied());
             problems.push(did_you_mean(Problem::new(at, msg), near));
         } else if !tensors.numbers.contains_key(name) && !tensors.unreadable.contains_key(name) {
-            let all: Vec<_> = tensors
-                .numbers
-                .keys()
-                .take(MOST_NAMED)
-                .map(|n| escape(n))
-                .collect();
-            let msg = Msg::new("weights.not_in_file")
-                .arg("name", escape(name))
-                .arg("names", all.join(", "));
+            let all: Vec<_> = tensors.numbers.keys().take(MOST_NAMED).map(|n| escape(n)).collect();
+            let msg = Msg::new("weights.not_in_file").arg("name", escape(name)).arg("names", all.join(", "));
             let near = nearest(name, tensors.numbers.keys().map(String::as_str));
             problems.push(did_you_mean(Problem::new(at, msg), near));
         }
@@ -242,13 +206,7 @@ impl Matrix {
         }
         let (data, rows) = (rows.concat(), rows.len());
         Ok(if transposed {
-            Self {
-                data: (0..rows * cols)
-                    .map(|i| data[i % rows * cols + i / rows])
-                    .collect(),
-                rows: cols,
-                cols: rows,
-            }
+            Self { data: (0..rows * cols).map(|i| data[i % rows * cols + i / rows]).collect(), rows: cols, cols: rows }
         } else {
             Self { data, rows, cols }
         })
@@ -257,17 +215,10 @@ impl Matrix {
 
 /// Inline values as the parameter's tensor. Problems name the cell as it stands in the scenario.
 fn inline<T: Real>(value: &WeightValue, spec: &ParamSpec) -> Result<Tensor<T>, Problem> {
-    let wrong = |cell: &str, msg: Msg| {
-        Problem::new(
-            format!("{}{cell}", at(&spec.path)),
-            msg.arg("path", &spec.path),
-        )
-    };
+    let wrong = |cell: &str, msg: Msg| Problem::new(format!("{}{cell}", at(&spec.path)), msg.arg("path", &spec.path));
     let ragged = |cell: &str| wrong(cell, Msg::new("weights.ragged").arg("wanted", spec.shape));
     if let Some((cell, x)) = not_finite(value) {
-        let msg = Msg::new("weights.not_finite")
-            .arg("cell", &cell)
-            .arg("value", x);
+        let msg = Msg::new("weights.not_finite").arg("cell", &cell).arg("value", x);
         return Err(wrong(&cell, msg));
     }
     let matrix = |rows: &[Vec<f64>], transposed: bool, before: &str| {
@@ -296,19 +247,14 @@ fn inline<T: Real>(value: &WeightValue, spec: &ParamSpec) -> Result<Tensor<T>, P
     };
     let found = Shape::new(&dims);
     if !found.same_dims(&spec.shape) {
-        let msg = Msg::new("weights.shape")
-            .arg("found", found)
-            .arg("wanted", spec.shape);
+        let msg = Msg::new("weights.shape").arg("found", found).arg("wanted", spec.shape);
         let mut problem = wrong("", msg);
         if dims.len() == 2 && Shape::new(&[dims[1], dims[0]]).same_dims(&spec.shape) {
             problem = problem.help(Msg::new("weights.transposed_help"));
         }
         return Err(problem);
     }
-    Ok(Tensor::new(
-        spec.shape,
-        data.iter().map(|&x| T::from_f64(x)).collect::<Vec<_>>(),
-    ))
+    Ok(Tensor::new(spec.shape, data.iter().map(|&x| T::from_f64(x)).collect::<Vec<_>>()))
 }
 
 /// The first value that is no finite number, and its cell as the scenario writes it.
@@ -338,33 +284,20 @@ fn rule<'w>(weights: &'w Weights, path: &str) -> Option<(&'w str, Init)> {
 }
 
 fn fits(pattern: &str, path: &str) -> bool {
-    GlobBuilder::new(pattern)
-        .literal_separator(false)
-        .build()
-        .is_ok_and(|g| g.compile_matcher().is_match(path))
+    GlobBuilder::new(pattern).literal_separator(false).build().is_ok_and(|g| g.compile_matcher().is_match(path))
 }
 
 /// Patterns that fit no parameter; one for everything is none of them.
 fn idle(weights: &Weights, specs: &[ParamSpec]) -> Vec<String> {
     let patterns = weights.init.iter().map(|r| &r.paths);
-    patterns
-        .filter(|p| *p != "*" && !specs.iter().any(|s| fits(p, &s.path)))
-        .cloned()
-        .collect()
+    patterns.filter(|p| *p != "*" && !specs.iter().any(|s| fits(p, &s.path))).cloned().collect()
 }
 
 /// Number `i` of the stream of `path`, uniform in [0, 1).
 fn uniform(seed: u64, path: &str, i: u64) -> f64 {
     use crate::program::{Random, RandomKind};
-    let stream = path.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| {
-        (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3)
-    });
-    Random {
-        seed,
-        stream,
-        kind: RandomKind::Uniform,
-    }
-    .eval::<f64>(i)
+    let stream = path.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
+    Random { seed, stream, kind: RandomKind::Uniform }.eval::<f64>(i)
 }
 
 fn make<T: Real>(spec: &ParamSpec, init: Init, seed: u64) -> Tensor<T> {
@@ -372,10 +305,7 @@ fn make<T: Real>(spec: &ParamSpec, init: Init, seed: u64) -> Tensor<T> {
     let (fan_in, fan_out) = match spec.role {
         ParamRole::Weight { fan_in, fan_out } => (fan_in, fan_out),
         ParamRole::Bias { fan_in } => (fan_in, n),
-        _ => (
-            spec.shape.dims().last().copied().unwrap_or(1),
-            spec.shape.dims()[0],
-        ),
+        _ => (spec.shape.dims().last().copied().unwrap_or(1), spec.shape.dims()[0]),
     };
     // γ and β begin where a norm changes nothing, unless a constant or a spread of their own is asked for.
     let fixed = match (spec.role, init) {
@@ -395,13 +325,7 @@ fn make<T: Real>(spec: &ParamSpec, init: Init, seed: u64) -> Tensor<T> {
                 let (a, b) = (1.0 - u(i & !1), u(i | 1));
                 let radius = (-2.0 * libm::log(a)).sqrt();
                 let angle = std::f64::consts::TAU * b;
-                mean + std
-                    * radius
-                    * if i & 1 == 0 {
-                        libm::cos(angle)
-                    } else {
-                        libm::sin(angle)
-                    }
+                mean + std * radius * if i & 1 == 0 { libm::cos(angle) } else { libm::sin(angle) }
             }
             Init::Uniform { low, high } => low + (high - low) * u(i),
             Init::Xavier => (6.0 / (fan_in + fan_out) as f64).sqrt() * (2.0 * u(i) - 1.0),
@@ -409,11 +333,7 @@ fn make<T: Real>(spec: &ParamSpec, init: Init, seed: u64) -> Tensor<T> {
             Init::Constant(c) => c,
         }
     };
-    let data: Vec<T> = (0..n)
-        .into_par_iter()
-        .with_min_len(4096)
-        .map(|i| T::from_f64(draw(i)))
-        .collect();
+    let data: Vec<T> = (0..n).into_par_iter().with_min_len(4096).map(|i| T::from_f64(draw(i))).collect();
     Tensor::new(spec.shape, data)
 }
 

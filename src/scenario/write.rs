@@ -45,17 +45,8 @@ const SHORT: &[(&str, &str)] = &[
 ];
 
 /// Fields of a scenario that are no settings of its runs.
-const NO_SETTINGS: [&str; 9] = [
-    "name",
-    "title",
-    "note",
-    "vocabulary",
-    "target_vocabulary",
-    "edits",
-    "remarks",
-    "symbols",
-    "expected",
-];
+const NO_SETTINGS: [&str; 9] =
+    ["name", "title", "note", "vocabulary", "target_vocabulary", "edits", "remarks", "symbols", "expected"];
 
 /// The whole path of a setting that may be given shortly: `norm.eps` for `model.norm.eps`, `scale` for
 /// `model.attention.scale`.
@@ -66,15 +57,10 @@ pub fn setting(field: &str) -> String {
         return (*whole).to_owned();
     }
     let first = field.split(['.', '[']).next().unwrap_or(field);
-    let of_scenario = matches!(
-        first,
-        "model" | "precision" | "source" | "target" | "labels" | "runs" | "weights" | "walkthrough"
-    ) || NO_SETTINGS.contains(&first);
-    if of_scenario {
-        field.to_owned()
-    } else {
-        format!("model.{field}")
-    }
+    let of_scenario =
+        matches!(first, "model" | "precision" | "source" | "target" | "labels" | "runs" | "weights" | "walkthrough")
+            || NO_SETTINGS.contains(&first);
+    if of_scenario { field.to_owned() } else { format!("model.{field}") }
 }
 
 /// The scenario with one setting changed. `field` is a whole path such as `model.norm.eps`; `value` is written as in a

@@ -42,26 +42,17 @@ pub(super) fn settings(
             self::optimiser(optimiser, &format!("{at}.optimiser"), &mut found);
         }
         let mut extents = Vec::new();
-        if let Run::Inference {
-            decode, kv_cache, ..
-        } = run
-        {
+        if let Run::Inference { decode, kv_cache, .. } = run {
             let at = format!("{at}.decode");
             extents = self::decode(decode, *kv_cache, &at, target_words, &mut found);
         } else {
-            extents.push(Extent {
-                calls: 1,
-                ..Extent::default()
-            });
+            extents.push(Extent { calls: 1, ..Extent::default() });
         }
         if found.len() > before {
             continue;
         }
         for mut extent in extents {
-            extent.source = inputs
-                .source
-                .as_ref()
-                .map_or(0, crate::model::Sequences::tokens);
+            extent.source = inputs.source.as_ref().map_or(0, crate::model::Sequences::tokens);
             let batch = inputs.source.as_ref().map_or(1, |s| s.batch);
             extent.batch = extent.batch.max(batch);
             if let (Run::Training { .. }, Some(t)) = (run, &inputs.target) {
@@ -106,11 +97,7 @@ fn model_of<'s>(s: &'s Scenario, run: &'s Run) -> &'s ModelConfig {
 
 /// Where a field stands that a run may have for itself.
 fn field(own: bool, at: &str, name: &str) -> String {
-    if own {
-        format!("{at}.with.{name}")
-    } else {
-        name.to_owned()
-    }
+    if own { format!("{at}.with.{name}") } else { name.to_owned() }
 }
 
 /// Inputs that no stack of any model reads.
@@ -129,16 +116,8 @@ fn unread(s: &Scenario, found: &mut Vec<Problem>) {
 }
 
 /// What a run reads must be there.
-fn needs(
-    s: &Scenario,
-    run: &Run,
-    at: &str,
-    model: &ModelConfig,
-    inputs: &Inputs,
-    found: &mut Vec<Problem>,
-) {
-    let missing =
-        |key: &'static str| Problem::new(at, Msg::new(key).arg("run", escape(run.name())));
+fn needs(s: &Scenario, run: &Run, at: &str, model: &ModelConfig, inputs: &Inputs, found: &mut Vec<Problem>) {
+    let missing = |key: &'static str| Problem::new(at, Msg::new(key).arg("run", escape(run.name())));
     let encodes = model.encoder.is_some();
     let given = |own: &Option<Input>, all: &Option<Input>| own.is_some() || all.is_some();
     if encodes && !given(&run.with().source, &s.source) {
@@ -164,9 +143,7 @@ fn needs(
                 found.push(missing("scenario.run_needs_decoder"));
             }
             if let Some(source) = inputs.source.as_ref().filter(|s| s.batch > 1) {
-                let msg = Msg::new("scenario.one_source")
-                    .arg("run", escape(run.name()))
-                    .arg("count", source.batch);
+                let msg = Msg::new("scenario.one_source").arg("run", escape(run.name())).arg("count", source.batch);
                 found.push(Problem::new(at, msg));
             }
         }
@@ -175,23 +152,10 @@ fn needs(
 }
 
 /// What is generated, and how long it gets.
-fn decode(
-    decode: &Decode,
-    cached: bool,
-    at: &str,
-    words: &Words,
-    found: &mut Vec<Problem>,
-) -> Vec<Extent> {
+fn decode(decode: &Decode, cached: bool, at: &str, words: &Words, found: &mut Vec<Problem>) -> Vec<Extent> {
     let mut extents = Vec::new();
-    let mut from = |at: String, p: &Prefix, calls: usize, found: &mut Vec<Problem>| match prefix(
-        &at, p, words,
-    ) {
-        Ok(ids) => extents.push(Extent {
-            target: ids.len(),
-            calls,
-            cached,
-            ..Extent::default()
-        }),
+    let mut from = |at: String, p: &Prefix, calls: usize, found: &mut Vec<Problem>| match prefix(&at, p, words) {
+        Ok(ids) => extents.push(Extent { target: ids.len(), calls, cached, ..Extent::default() }),
         Err(problem) => found.push(problem),
     };
     let (first, new) = match decode {
@@ -216,9 +180,7 @@ fn decode(
     }
     if let Decode::Beam { beams, .. } = decode {
         if *beams == 0 || *beams > MOST_BEAMS {
-            let msg = Msg::new("scenario.beams")
-                .arg("value", beams)
-                .arg("most", MOST_BEAMS);
+            let msg = Msg::new("scenario.beams").arg("value", beams).arg("most", MOST_BEAMS);
             found.push(Problem::new(format!("{at}.beams"), msg));
         }
         // Every beam is a sequence.
@@ -226,13 +188,7 @@ fn decode(
             extent.batch = *beams;
         }
     }
-    if let Decode::Sample {
-        temperature,
-        top_k,
-        top_p,
-        ..
-    } = decode
-    {
+    if let Decode::Sample { temperature, top_k, top_p, .. } = decode {
         if !(temperature.is_finite() && *temperature > 0.0) {
             let msg = Msg::new("scenario.temperature").arg("value", temperature);
             found.push(Problem::new(format!("{at}.temperature"), msg));
@@ -265,16 +221,11 @@ pub(super) fn size(
     }
     let cells = limits::cells(model, vocab, extent);
     if cells > limits::MOST_CELLS {
-        let msg = Msg::new("scenario.too_much")
-            .arg("run", escape(run))
-            .arg("tokens", longest)
-            .arg("value", cells);
+        let msg = Msg::new("scenario.too_much").arg("run", escape(run)).arg("tokens", longest).arg("value", cells);
         return Some(msg.arg("most", limits::MOST_CELLS));
     }
-    too_large(cells, precision).map_or_else(
-        || calls(model, run, extent),
-        |msg| Some(msg.arg("run", escape(run)).arg("tokens", longest)),
-    )
+    too_large(cells, precision)
+        .map_or_else(|| calls(model, run, extent), |msg| Some(msg.arg("run", escape(run)).arg("tokens", longest)))
 }
 
 /// Runs below this are started without asking how much memory there is.
@@ -299,9 +250,7 @@ fn too_large(cells: u128, precision: Precision) -> Option<Msg> {
 pub(super) fn calls(model: &ModelConfig, run: &str, extent: &Extent) -> Option<Msg> {
     let layers = limits::layer_calls(model, extent);
     (layers > limits::MOST_LAYER_CALLS).then(|| {
-        let msg = Msg::new("scenario.too_many_calls")
-            .arg("run", escape(run))
-            .arg("value", layers);
+        let msg = Msg::new("scenario.too_many_calls").arg("run", escape(run)).arg("value", layers);
         msg.arg("most", limits::MOST_LAYER_CALLS)
     })
 }
@@ -312,38 +261,13 @@ fn optimiser(o: &Optimiser, at: &str, found: &mut Vec<Problem>) {
     let positive = |x: f64| x.is_finite() && x > 0.0;
     let checks = [
         ("lr", o.lr, not_negative(o.lr), "scenario.not_negative"),
-        (
-            "weight_decay",
-            o.weight_decay,
-            not_negative(o.weight_decay),
-            "scenario.not_negative",
-        ),
-        (
-            "momentum",
-            o.momentum,
-            below_one(o.momentum),
-            "scenario.below_one",
-        ),
-        (
-            "betas[0]",
-            o.betas.0,
-            below_one(o.betas.0),
-            "scenario.below_one",
-        ),
-        (
-            "betas[1]",
-            o.betas.1,
-            below_one(o.betas.1),
-            "scenario.below_one",
-        ),
+        ("weight_decay", o.weight_decay, not_negative(o.weight_decay), "scenario.not_negative"),
+        ("momentum", o.momentum, below_one(o.momentum), "scenario.below_one"),
+        ("betas[0]", o.betas.0, below_one(o.betas.0), "scenario.below_one"),
+        ("betas[1]", o.betas.1, below_one(o.betas.1), "scenario.below_one"),
         ("eps", o.eps, positive(o.eps), "scenario.positive"),
         ("steps", o.steps as f64, o.steps > 0, "scenario.positive"),
-        (
-            "clip",
-            o.clip.unwrap_or(1.0),
-            o.clip.is_none_or(positive),
-            "scenario.positive",
-        ),
+        ("clip", o.clip.unwrap_or(1.0), o.clip.is_none_or(positive), "scenario.positive"),
     ];
     for (field, value, good, key) in checks {
         if !good {
@@ -366,23 +290,13 @@ fn initialisers(s: &Scenario, found: &mut Vec<Problem>) {
         let wrong = match rule.with {
             Init::Normal { mean, std } => {
                 let good = mean.is_finite() && std.is_finite() && std >= 0.0;
-                (!good).then(|| {
-                    Msg::new("weights.init_normal")
-                        .arg("mean", mean)
-                        .arg("std", std)
-                })
+                (!good).then(|| Msg::new("weights.init_normal").arg("mean", mean).arg("std", std))
             }
             Init::Uniform { low, high } => {
                 let good = low.is_finite() && high.is_finite() && low <= high;
-                (!good).then(|| {
-                    Msg::new("weights.init_uniform")
-                        .arg("low", low)
-                        .arg("high", high)
-                })
+                (!good).then(|| Msg::new("weights.init_uniform").arg("low", low).arg("high", high))
             }
-            Init::Constant(c) => {
-                (!c.is_finite()).then(|| Msg::new("weights.init_constant").arg("value", c))
-            }
+            Init::Constant(c) => (!c.is_finite()).then(|| Msg::new("weights.init_constant").arg("value", c)),
             Init::Xavier | Init::Kaiming => None,
         };
         if let Some(msg) = wrong {

@@ -24,10 +24,7 @@ pub(super) struct Resolved {
 /// # Errors
 /// Runs, paths, cells, heads, layers and positions that are not there; values that do not fit.
 pub(super) fn resolve(s: &Session) -> Result<Resolved, Vec<Problem>> {
-    let mut out = Resolved {
-        held: vec![Held::default(); s.runs.len()],
-        params: Vec::new(),
-    };
+    let mut out = Resolved { held: vec![Held::default(); s.runs.len()], params: Vec::new() };
     let mut problems = Vec::new();
     for (i, edit) in s.scenario.edits.iter().enumerate() {
         let at = format!("edits[{i}]");
@@ -35,21 +32,12 @@ pub(super) fn resolve(s: &Session) -> Result<Resolved, Vec<Problem>> {
             problems.push(problem);
         }
     }
-    if problems.is_empty() {
-        Ok(out)
-    } else {
-        Err(problems)
-    }
+    if problems.is_empty() { Ok(out) } else { Err(problems) }
 }
 
 fn one(s: &Session, i: usize, edit: &Edit, at: &str, out: &mut Resolved) -> Result<(), Problem> {
     let runs = s.runs_of(edit.run(), at)?;
-    if let Edit::Cell {
-        path,
-        at: index,
-        value,
-        ..
-    } = edit
+    if let Edit::Cell { path, at: index, value, .. } = edit
         && edits_params(s, edit)
         && let Some(spec) = s.specs.iter().find(|spec| spec.path == *path)
     {
@@ -80,26 +68,18 @@ fn hold(program: &Program, edit: &Edit, at: &str, held: &mut Held) -> Result<boo
         held.hold(trace::Edit { cell, value });
     };
     match edit {
-        Edit::Cell {
-            path,
-            at: index,
-            value,
-            ..
-        } => {
+        Edit::Cell { path, at: index, value, .. } => {
             let Some(id) = program.find(path) else {
                 return Ok(false);
             };
             let node = program.node(id);
             let flat = cell(path, &node.shape, index, at)?;
-            fits(program, id, *value).map_err(|msg| {
-                Problem::new(format!("{at}.value"), msg.arg("path", escape(path)))
-            })?;
+            fits(program, id, *value)
+                .map_err(|msg| Problem::new(format!("{at}.value"), msg.arg("path", escape(path))))?;
             put(id, flat, *value);
             any = true;
         }
-        Edit::Head {
-            attention, head, ..
-        } => {
+        Edit::Head { attention, head, .. } => {
             for (id, shape) in named(program, &[&format!("{attention}.context")]) {
                 let (axis, heads) = head_axis(&shape);
                 if *head >= heads {
@@ -123,9 +103,7 @@ fn hold(program: &Program, edit: &Edit, at: &str, held: &mut Held) -> Result<boo
                 (0..shape.len()).for_each(|flat| put(id, flat, 0.0));
             }
         }
-        Edit::Position {
-            side, at: position, ..
-        } => {
+        Edit::Position { side, at: position, .. } => {
             for (id, node) in program.nodes() {
                 let Some(read) = keys(&node.path, *side) else {
                     continue;
@@ -153,20 +131,12 @@ fn hold(program: &Program, edit: &Edit, at: &str, held: &mut Held) -> Result<boo
 
 /// The path of a node inside its decoding call, or as it is.
 fn inside(path: &str) -> &str {
-    path.strip_prefix("gen.")
-        .and_then(|rest| rest.split_once('.'))
-        .map_or(path, |(_, rest)| rest)
+    path.strip_prefix("gen.").and_then(|rest| rest.split_once('.')).map_or(path, |(_, rest)| rest)
 }
 
 /// Nodes of these paths, those of decoding calls too.
-fn named<'p>(
-    program: &'p Program,
-    paths: &'p [&str],
-) -> impl Iterator<Item = (NodeId, Shape)> + 'p {
-    program
-        .nodes()
-        .filter(|(_, n)| paths.contains(&inside(&n.path)))
-        .map(|(id, n)| (id, n.shape))
+fn named<'p>(program: &'p Program, paths: &'p [&str]) -> impl Iterator<Item = (NodeId, Shape)> + 'p {
+    program.nodes().filter(|(_, n)| paths.contains(&inside(&n.path))).map(|(id, n)| (id, n.shape))
 }
 
 fn head_axis(shape: &Shape) -> (usize, usize) {
@@ -236,10 +206,7 @@ fn cell(path: &str, shape: &Shape, index: &[usize], at: &str) -> Result<usize, P
         return Ok(shape.flat(index));
     }
     let listed: Vec<String> = index.iter().map(ToString::to_string).collect();
-    let msg = Msg::new("edit.outside")
-        .arg("index", listed.join(", "))
-        .arg("path", escape(path))
-        .arg("shape", shape);
+    let msg = Msg::new("edit.outside").arg("index", listed.join(", ")).arg("path", escape(path)).arg("shape", shape);
     Err(Problem::new(format!("{at}.at"), msg))
 }
 
@@ -257,9 +224,7 @@ fn fits(program: &Program, id: NodeId, value: f64) -> Result<(), Msg> {
             Err(Msg::new("edit.id_value").arg("value", value))
         }
         DType::Int => match table(program, id).filter(|rows| value >= *rows as f64) {
-            Some(rows) => Err(Msg::new("edit.id_outside")
-                .arg("value", value)
-                .arg("rows", rows)),
+            Some(rows) => Err(Msg::new("edit.id_outside").arg("value", value).arg("rows", rows)),
             None => Ok(()),
         },
     }
@@ -308,10 +273,7 @@ fn nothing(s: &Session, runs: &[usize], edit: &Edit, at: &str) -> Problem {
         runs.iter().flat_map(of).collect()
     };
     let unknown = |field: &str, key: &'static str, name: &str, known: &[String]| {
-        let problem = Problem::new(
-            format!("{at}.{field}"),
-            Msg::new(key).arg("name", escape(name)),
-        );
+        let problem = Problem::new(format!("{at}.{field}"), Msg::new(key).arg("name", escape(name)));
         match nearest(name, known.iter().map(String::as_str)) {
             Some(near) => problem.help(Msg::new("diagnostic.did_you_mean").arg("name", near)),
             None => problem,
@@ -321,32 +283,21 @@ fn nothing(s: &Session, runs: &[usize], edit: &Edit, at: &str) -> Problem {
         Edit::Cell { path, .. } => {
             let msg = Msg::new("scenario.unknown_path").arg("path", escape(path));
             let problem = Problem::new(format!("{at}.path"), msg);
-            let similar = runs
-                .iter()
-                .find_map(|r| s.runs[*r].program.similar_paths(path, 1).first().copied());
+            let similar = runs.iter().find_map(|r| s.runs[*r].program.similar_paths(path, 1).first().copied());
             match similar {
                 Some(near) => problem.help(Msg::new("diagnostic.did_you_mean").arg("name", near)),
                 None => problem,
             }
         }
-        Edit::Head { attention, .. } => unknown(
-            "attention",
-            "edit.no_attention",
-            attention,
-            &scopes(".context"),
-        ),
+        Edit::Head { attention, .. } => unknown("attention", "edit.no_attention", attention, &scopes(".context")),
         Edit::Layer { layer, .. } => {
             let mut layers = scopes(".self_attn.out");
             layers.extend(scopes(".ffn.out"));
             unknown("layer", "edit.no_layer", layer, &layers)
         }
-        Edit::Position {
-            side, at: position, ..
-        } => Problem::new(
+        Edit::Position { side, at: position, .. } => Problem::new(
             format!("{at}.at"),
-            Msg::new("edit.no_position")
-                .arg("position", position)
-                .arg("side", side.name()),
+            Msg::new("edit.no_position").arg("position", position).arg("side", side.name()),
         ),
     }
 }
@@ -396,11 +347,8 @@ impl Session {
             }
         }
         for path in paths {
-            let cells: Vec<(usize, f64)> = edits
-                .iter()
-                .filter(|e| e.0 >= from && e.1 == path)
-                .map(|e| (e.2, e.3))
-                .collect();
+            let cells: Vec<(usize, f64)> =
+                edits.iter().filter(|e| e.0 >= from && e.1 == path).map(|e| (e.2, e.3)).collect();
             match &mut self.params {
                 AnyBindings::F64(b) => put(b, path, &cells),
                 AnyBindings::F32(b) => put(b, path, &cells),

@@ -58,10 +58,7 @@ impl Session {
     pub fn calls_of(&self, run: usize) -> Option<(Calls, bool)> {
         let name = &self.runs.get(run)?.name;
         let spec = self.scenario.runs.iter().find(|r| r.name() == name)?;
-        let schema::Run::Inference {
-            decode, kv_cache, ..
-        } = spec
-        else {
+        let schema::Run::Inference { decode, kv_cache, .. } = spec else {
             return None;
         };
         calls(self, decode, "runs").ok().map(|c| (c, *kv_cache))
@@ -81,8 +78,7 @@ impl Session {
         };
         let ended = |call: &usize| {
             let id = program.find(&format!("gen.{call}.next.id"));
-            id.and_then(|id| trace.get(id))
-                .is_some_and(|v| (0..v.shape().len()).all(|i| v.get(i) == end as f64))
+            id.and_then(|id| trace.get(id)).is_some_and(|v| (0..v.shape().len()).all(|i| v.get(i) == end as f64))
         };
         (0..all).find(ended).map_or(all, |call| call + 1)
     }
@@ -130,10 +126,7 @@ impl Session {
             calls: 1,
             cached,
         };
-        let all = Extent {
-            calls: calls.count(),
-            ..extent
-        };
+        let all = Extent { calls: calls.count(), ..extent };
         let vocab = self.vocab_sizes();
         let too_large = check::size(model, vocab, "generate", &extent, self.precision);
         match too_large.or_else(|| check::calls(model, "generate", &all)) {
@@ -143,32 +136,16 @@ impl Session {
     }
 
     fn vocab_sizes(&self) -> VocabSizes {
-        VocabSizes {
-            source: self.source_words.len(),
-            target: self.target_words.len(),
-        }
+        VocabSizes { source: self.source_words.len(), target: self.target_words.len() }
     }
 
-    fn generation_part(
-        &self,
-        run: usize,
-        calls: &Calls,
-        part: &Part,
-        cached: bool,
-    ) -> Result<Arc<Program>, Msg> {
+    fn generation_part(&self, run: usize, calls: &Calls, part: &Part, cached: bool) -> Result<Arc<Program>, Msg> {
         let inputs = &self.runs[run].inputs;
         let known = inputs.target.as_ref().filter(|t| t.batch == 1);
         let m = ModelBuilder::new(self.model_of(run), self.vocab_sizes(), false);
-        generate(
-            m,
-            inputs.source.as_ref(),
-            calls,
-            part,
-            known.map(|t| t.ids.as_slice()),
-            cached,
-        )
-        .map(Arc::new)
-        .map_err(|e| Msg::new("scenario.build").arg("why", e))
+        generate(m, inputs.source.as_ref(), calls, part, known.map(|t| t.ids.as_slice()), cached)
+            .map(Arc::new)
+            .map_err(|e| Msg::new("scenario.build").arg("why", e))
     }
 
     /// Runs a program over this session's parameters, keeping the nodes for which `keep` holds. The scenario's edits
@@ -183,11 +160,7 @@ impl Session {
         sink: &mut S,
     ) -> Result<AnyTrace, RunError> {
         fn settings<T: Real>(keep: Keep) -> Settings<T> {
-            Settings {
-                keep,
-                timed: false,
-                ..Settings::default()
-            }
+            Settings { keep, timed: false, ..Settings::default() }
         }
         let keep = Keep::only(program, keep);
         let held = self.held_in(program);
@@ -210,20 +183,13 @@ impl Session {
         cached: bool,
         told: &mut dyn FnMut(&Call) -> bool,
     ) -> Result<(), Failed> {
-        self.can_generate(run, calls, cached)
-            .map_err(Failed::Build)?;
+        self.can_generate(run, calls, cached).map_err(Failed::Build)?;
         let lengths = calls.lengths();
         let mut part = Part::whole(calls);
         let mut go_on = true;
         while go_on && part.calls.start < lengths.len() {
-            part.calls.end = if cached {
-                lengths.len()
-            } else {
-                part_end(&lengths, part.calls.start)
-            };
-            let program = self
-                .generation_part(run, calls, &part, cached)
-                .map_err(Failed::Build)?;
+            part.calls.end = if cached { lengths.len() } else { part_end(&lengths, part.calls.start) };
+            let program = self.generation_part(run, calls, &part, cached).map_err(Failed::Build)?;
             let beam = matches!(calls, Calls::Beam { .. });
             let told = &mut |call: &Call| {
                 if beam {
@@ -241,8 +207,7 @@ impl Session {
                 candidates: Vec::new(),
                 told,
             };
-            self.run_program(&program, |_| false, &mut watcher)
-                .map_err(Failed::Run)?;
+            self.run_program(&program, |_| false, &mut watcher).map_err(Failed::Run)?;
             part.calls.start = part.calls.end;
         }
         Ok(())
@@ -272,10 +237,7 @@ impl Session {
                 calls_flops.push(last);
             }
         }
-        Ok(Flops {
-            before: flops_before(&program, self.precision),
-            calls: calls_flops,
-        })
+        Ok(Flops { before: flops_before(&program, self.precision), calls: calls_flops })
     }
 }
 
@@ -339,9 +301,7 @@ impl From<RunError> for Failed {
 
 /// Number of decoding calls of a program.
 pub fn frames(program: &Program) -> usize {
-    (0..program.len())
-        .take_while(|i| program.find(&format!("gen.{i}.output.probs")).is_some())
-        .count()
+    (0..program.len()).take_while(|i| program.find(&format!("gen.{i}.output.probs")).is_some()).count()
 }
 
 /// The decoding call that a path belongs to: `gen.3.output.logits` is of call 3.
@@ -363,11 +323,7 @@ pub fn frame_flops(program: &Program, precision: Precision) -> Vec<u64> {
 
 /// Arithmetic before the first call: the encoder, where there is one.
 fn flops_before(program: &Program, precision: Precision) -> u64 {
-    program
-        .nodes()
-        .filter(|(_, n)| frame_of(&n.path).is_none())
-        .map(|(id, _)| cost(program, id, precision).flops)
-        .sum()
+    program.nodes().filter(|(_, n)| frame_of(&n.path).is_none()).map(|(id, _)| cost(program, id, precision).flops).sum()
 }
 
 /// What a node is to a call.
@@ -423,15 +379,7 @@ fn last_rows<T: Real>(value: &Value<T>) -> Vec<Vec<f64>> {
     let t = value.float();
     let d = t.shape().dims();
     let (tokens, words) = (d[1].max(1), d[2].max(1));
-    t.data()
-        .chunks(tokens * words)
-        .map(|s| {
-            s[(tokens - 1) * words..]
-                .iter()
-                .map(|x| x.to_f64())
-                .collect()
-        })
-        .collect()
+    t.data().chunks(tokens * words).map(|s| s[(tokens - 1) * words..].iter().map(|x| x.to_f64()).collect()).collect()
 }
 
 impl<T: Real> Sink<T> for Watcher<'_> {
@@ -441,13 +389,7 @@ impl<T: Real> Sink<T> for Watcher<'_> {
         };
         let call = &mut self.call;
         match role {
-            Role::Logits => {
-                *call = Call {
-                    call: number,
-                    logits: last_rows(value),
-                    ..Call::default()
-                }
-            }
+            Role::Logits => *call = Call { call: number, logits: last_rows(value), ..Call::default() },
             Role::Probs => {
                 call.probs = last_rows(value);
                 let row = &call.probs[0];
@@ -474,12 +416,7 @@ impl<T: Real> Sink<T> for Watcher<'_> {
             }
             Role::Beams => {
                 let tokens = value.shape().dims()[1];
-                call.beams = value
-                    .int()
-                    .data()
-                    .chunks(tokens)
-                    .map(<[i64]>::to_vec)
-                    .collect();
+                call.beams = value.int().data().chunks(tokens).map(<[i64]>::to_vec).collect();
             }
         }
         if ends && !(self.told)(&self.call) {

@@ -72,20 +72,11 @@ impl<'a> Given<'a> {
 
 /// Tokenises all that is given. Unknown tokens, ids outside the vocabulary, sentences of no tokens and masks that do
 /// not fit go to `found`; what they are in is left out then.
-pub(super) fn inputs(
-    given: &Given<'_>,
-    source: &Words,
-    target: &Words,
-    found: &mut Vec<Problem>,
-) -> Inputs {
+pub(super) fn inputs(given: &Given<'_>, source: &Words, target: &Words, found: &mut Vec<Problem>) -> Inputs {
     let mut out = Inputs::default();
     let (encodes, decodes) = (given.model.encoder.is_some(), given.model.decoder.is_some());
     let types = given.model.embedding.token_types;
-    let beside = if encodes && types > 0 {
-        Types::OfSource
-    } else {
-        Types::Of(types)
-    };
+    let beside = if encodes && types > 0 { Types::OfSource } else { Types::Of(types) };
     if let ((at, Some(input)), true) = (&given.source, encodes)
         && let Some((sequences, tokens)) = sequences(at, input, source, Types::Of(types), found)
     {
@@ -96,11 +87,7 @@ pub(super) fn inputs(
     {
         (out.target, out.target_tokens) = (Some(sequences), tokens);
     }
-    let (spoken, words) = if decodes {
-        (&out.target, target)
-    } else {
-        (&out.source, source)
-    };
+    let (spoken, words) = if decodes { (&out.target, target) } else { (&out.source, source) };
     if let Some(s) = spoken {
         let (at, labels) = &given.labels;
         match self::labels(at, labels, s, words) {
@@ -152,11 +139,7 @@ fn rows(at: &str, input: &Input, words: &Words, found: &mut Vec<Problem>) -> Vec
         let mut row = Vec::with_capacity(ids.len());
         for (j, &id) in ids.iter().enumerate() {
             match known(words, id) {
-                Ok(text) => row.push(Token {
-                    text,
-                    id,
-                    unknown: false,
-                }),
+                Ok(text) => row.push(Token { text, id, unknown: false }),
                 Err(msg) => {
                     let help = ids_help(words);
                     found.push(Problem::new(format!("{at}.ids[{i}][{j}]"), msg).help(help));
@@ -198,14 +181,8 @@ fn frame(at: &str, input: &Input, words: &Words, rows: &mut [Vec<Token>]) -> Res
 }
 
 fn special(at: &str, name: &str, words: &Words) -> Result<Token, Problem> {
-    let id = words
-        .id(name)
-        .ok_or_else(|| Problem::new(at, Msg::new("scenario.no_special").arg("name", name)))?;
-    Ok(Token {
-        text: name.to_owned(),
-        id,
-        unknown: false,
-    })
+    let id = words.id(name).ok_or_else(|| Problem::new(at, Msg::new("scenario.no_special").arg("name", name)))?;
+    Ok(Token { text: name.to_owned(), id, unknown: false })
 }
 
 /// The sequences of one side, padded, and the tokens they came from; `None` where something is wrong.
@@ -234,9 +211,7 @@ fn sequences(
     };
     let (batch, tokens) = (rows.len(), rows[0].len());
     let wrong_size = |field: &str| {
-        let msg = Msg::new("scenario.flags")
-            .arg("batch", batch)
-            .arg("tokens", tokens);
+        let msg = Msg::new("scenario.flags").arg("batch", batch).arg("tokens", tokens);
         Problem::new(format!("{at}.{field}"), msg)
     };
     if let Some(given) = &input.real {
@@ -262,9 +237,7 @@ fn sequences(
         } else if given.len() != batch || given.iter().any(|r| r.len() != tokens) {
             found.push(wrong_size("types"));
         } else if let Some(id) = given.iter().flatten().find(|id| outside(id)) {
-            let msg = Msg::new("scenario.type_outside")
-                .arg("id", id)
-                .arg("count", token_types);
+            let msg = Msg::new("scenario.type_outside").arg("id", id).arg("count", token_types);
             found.push(Problem::new(format!("{at}.types"), msg));
         }
         types = Some(given.concat());
@@ -280,30 +253,16 @@ fn sequences(
     if found.len() > before {
         return None;
     }
-    let sequences = Sequences {
-        ids: rows.iter().flatten().map(|t| t.id).collect(),
-        batch,
-        real,
-        given,
-        types,
-    };
+    let sequences = Sequences { ids: rows.iter().flatten().map(|t| t.id).collect(), batch, real, given, types };
     Some((sequences, rows))
 }
 
 /// Makes all sentences equally long; gives which tokens are real, where any is not.
-fn pad(
-    at: &str,
-    input: &Input,
-    words: &Words,
-    rows: &mut [Vec<Token>],
-) -> Result<Option<Vec<bool>>, Problem> {
+fn pad(at: &str, input: &Input, words: &Words, rows: &mut [Vec<Token>]) -> Result<Option<Vec<bool>>, Problem> {
     let longest = rows.iter().map(Vec::len).max().unwrap_or(0);
     let tokens = input.length.unwrap_or(longest);
     if tokens < longest || tokens > MOST_TOKENS || tokens.saturating_mul(rows.len()) > MOST_IDS {
-        let msg = Msg::new("scenario.length")
-            .arg("length", tokens)
-            .arg("longest", longest)
-            .arg("most", MOST_TOKENS);
+        let msg = Msg::new("scenario.length").arg("length", tokens).arg("longest", longest).arg("most", MOST_TOKENS);
         return Err(Problem::new(format!("{at}.length"), msg));
     }
     if rows.iter().all(|r| r.len() == tokens) {
@@ -311,8 +270,7 @@ fn pad(
     }
     let pad = match input.pad {
         Some(id) => Token {
-            text: known(words, id)
-                .map_err(|msg| Problem::new(format!("{at}.pad"), msg).help(ids_help(words)))?,
+            text: known(words, id).map_err(|msg| Problem::new(format!("{at}.pad"), msg).help(ids_help(words)))?,
             id,
             unknown: false,
         },
@@ -335,27 +293,17 @@ fn known(words: &Words, id: i64) -> Result<String, Msg> {
     if usize::try_from(id).is_ok_and(|i| i < words.len()) {
         Ok(words.word(id))
     } else {
-        Err(Msg::new("scenario.id_outside")
-            .arg("id", id)
-            .arg("size", words.len()))
+        Err(Msg::new("scenario.id_outside").arg("id", id).arg("size", words.len()))
     }
 }
 
-fn given_mask(
-    at: &str,
-    mask: &MaskInput,
-    batch: usize,
-    tokens: usize,
-) -> Result<GivenMask, Problem> {
+fn given_mask(at: &str, mask: &MaskInput, batch: usize, tokens: usize) -> Result<GivenMask, Problem> {
     let (rows, queries): (Vec<Vec<Vec<bool>>>, usize) = match mask {
         MaskInput::Keys(rows) => (rows.iter().map(|r| vec![r.clone()]).collect(), 1),
         MaskInput::Row(rows) => (rows.clone(), 1),
         MaskInput::Square(rows) => (rows.clone(), tokens),
     };
-    let fits = rows.len() == batch
-        && rows
-            .iter()
-            .all(|m| m.len() == queries && m.iter().all(|r| r.len() == tokens));
+    let fits = rows.len() == batch && rows.iter().all(|m| m.len() == queries && m.iter().all(|r| r.len() == tokens));
     if !fits {
         let mut wanted = vec![batch.to_string(), tokens.to_string()];
         if !matches!(mask, MaskInput::Keys(_)) {
@@ -364,50 +312,28 @@ fn given_mask(
         let msg = Msg::new("scenario.mask_shape").arg("wanted", wanted.join(" × "));
         return Err(Problem::new(format!("{at}.mask"), msg));
     }
-    Ok(GivenMask {
-        batch,
-        queries,
-        keys: tokens,
-        visible: rows.concat().concat(),
-    })
+    Ok(GivenMask { batch, queries, keys: tokens, visible: rows.concat().concat() })
 }
 
-fn labels(
-    at: &str,
-    labels: &Labels,
-    s: &Sequences,
-    words: &Words,
-) -> Result<Option<Vec<i64>>, Problem> {
+fn labels(at: &str, labels: &Labels, s: &Sequences, words: &Words) -> Result<Option<Vec<i64>>, Problem> {
     let tokens = s.tokens();
     let real = |i: usize| s.real.as_ref().is_none_or(|r| r[i]);
     let out: Vec<i64> = match labels {
         Labels::None => return Ok(None),
-        Labels::Unshifted => (0..s.ids.len())
-            .map(|i| if real(i) { s.ids[i] } else { -1 })
-            .collect(),
-        Labels::Shifted => (0..s.ids.len())
-            .map(|i| {
-                if (i + 1) % tokens == 0 || !real(i + 1) {
-                    -1
-                } else {
-                    s.ids[i + 1]
-                }
-            })
-            .collect(),
+        Labels::Unshifted => (0..s.ids.len()).map(|i| if real(i) { s.ids[i] } else { -1 }).collect(),
+        Labels::Shifted => {
+            (0..s.ids.len()).map(|i| if (i + 1) % tokens == 0 || !real(i + 1) { -1 } else { s.ids[i + 1] }).collect()
+        }
         Labels::Ids(rows) => {
             if rows.len() != s.batch || rows.iter().any(|r| r.len() != tokens) {
-                let msg = Msg::new("scenario.flags")
-                    .arg("batch", s.batch)
-                    .arg("tokens", tokens);
+                let msg = Msg::new("scenario.flags").arg("batch", s.batch).arg("tokens", tokens);
                 return Err(Problem::new(at, msg));
             }
             rows.concat()
         }
     };
     if let Some(i) = out.iter().position(|&l| l >= words.len() as i64) {
-        let msg = Msg::new("scenario.id_outside")
-            .arg("id", out[i])
-            .arg("size", words.len());
+        let msg = Msg::new("scenario.id_outside").arg("id", out[i]).arg("size", words.len());
         let at = format!("{at}[{}][{}]", i / tokens, i % tokens);
         return Err(Problem::new(at, msg).help(ids_help(words)));
     }

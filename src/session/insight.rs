@@ -30,17 +30,11 @@ pub fn gradient_norms<T: Real>(trace: &Trace<T>, gradients: &Gradients) -> Vec<G
         let Some(value) = trace.get(grad) else {
             continue;
         };
-        let squares: f64 = (0..value.shape().len())
-            .map(|i| value.get(i) * value.get(i))
-            .sum();
+        let squares: f64 = (0..value.shape().len()).map(|i| value.get(i) * value.get(i)).sum();
         let part = part_of(&program.node(of).path);
         let at = parts.iter().position(|(p, _)| p.part == part);
         let at = at.unwrap_or_else(|| {
-            let fresh = GradientNorm {
-                part,
-                activation: 0.0,
-                parameters: 0.0,
-            };
+            let fresh = GradientNorm { part, activation: 0.0, parameters: 0.0 };
             parts.push((fresh, of));
             parts.len() - 1
         });
@@ -53,13 +47,7 @@ pub fn gradient_norms<T: Real>(trace: &Trace<T>, gradients: &Gradients) -> Vec<G
     }
     // Parameters stand where they are first read; a part, where its last activation is.
     parts.sort_by_key(|(_, last)| *last);
-    parts
-        .into_iter()
-        .map(|(p, _)| GradientNorm {
-            parameters: p.parameters.sqrt(),
-            ..p
-        })
-        .collect()
+    parts.into_iter().map(|(p, _)| GradientNorm { parameters: p.parameters.sqrt(), ..p }).collect()
 }
 
 fn part_of(path: &str) -> String {
@@ -103,11 +91,7 @@ pub fn attention_maps<T: Real>(trace: &Trace<T>, sentence: usize) -> Vec<Attenti
                 let start = ((b * heads + head) * queries + q) * keys;
                 (start..start + keys).map(|i| value.get(i)).collect()
             };
-            maps.push(AttentionMap {
-                path: node.path.to_string(),
-                head,
-                weights: (0..queries).map(row).collect(),
-            });
+            maps.push(AttentionMap { path: node.path.to_string(), head, weights: (0..queries).map(row).collect() });
         }
     }
     maps
@@ -132,10 +116,8 @@ impl Plane {
                 *c += x / n;
             }
         }
-        let mut left: Vec<Vec<f64>> = rows
-            .iter()
-            .map(|row| row.iter().zip(&centre).map(|(x, c)| x - c).collect())
-            .collect();
+        let mut left: Vec<Vec<f64>> =
+            rows.iter().map(|row| row.iter().zip(&centre).map(|(x, c)| x - c).collect()).collect();
         let axes = [0, 1].map(|_| {
             let axis = leading(&left, width);
             for row in &mut left {
@@ -162,10 +144,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 
 /// The direction along which centred rows are widest; zeros where they do not differ.
 fn leading(rows: &[Vec<f64>], width: usize) -> Vec<f64> {
-    let largest = rows
-        .iter()
-        .max_by(|a, b| dot(a, a).total_cmp(&dot(b, b)))
-        .filter(|r| dot(r, r) > 1e-24);
+    let largest = rows.iter().max_by(|a, b| dot(a, a).total_cmp(&dot(b, b))).filter(|r| dot(r, r) > 1e-24);
     let Some(start) = largest else {
         return vec![0.0; width];
     };
@@ -181,10 +160,7 @@ fn leading(rows: &[Vec<f64>], width: usize) -> Vec<f64> {
         axis = unit(next);
     }
     // Either sign would do; the largest part is taken positive.
-    let widest = axis
-        .iter()
-        .copied()
-        .fold(0.0, |m: f64, x| if x.abs() > m.abs() { x } else { m });
+    let widest = axis.iter().copied().fold(0.0, |m: f64, x| if x.abs() > m.abs() { x } else { m });
     if widest < 0.0 {
         for x in &mut axis {
             *x = -*x;
@@ -232,10 +208,8 @@ pub fn looks<T: Real>(
     let mut out = Vec::new();
     let mut tables = Vec::new();
     for mut state in states {
-        let lesson = lessons.lesson(state.update).map_err(|e| Stopped::Build {
-            update: state.update,
-            error: Box::new(e),
-        })?;
+        let lesson =
+            lessons.lesson(state.update).map_err(|e| Stopped::Build { update: state.update, error: Box::new(e) })?;
         lesson.bind(optimiser, &mut state);
         let trace = look(&lesson.program, &lesson, &state)?;
         tables.push(embeddings(lesson.program.as_ref(), &trace));
@@ -283,18 +257,14 @@ pub fn glance<T: Real>(
     mut state: State<T>,
     tokens: &[usize],
 ) -> Result<Glance, Stopped> {
-    let lesson = lessons.lesson(state.update).map_err(|e| Stopped::Build {
-        update: state.update,
-        error: Box::new(e),
-    })?;
+    let lesson =
+        lessons.lesson(state.update).map_err(|e| Stopped::Build { update: state.update, error: Box::new(e) })?;
     lesson.bind(optimiser, &mut state);
     let program = reseeded(&lesson.program, state.update);
     let trace = look(&program, &lesson, &state)?;
     let norm = |grad: NodeId| {
         let value = trace.get(grad)?;
-        let squares: f64 = (0..value.shape().len())
-            .map(|i| value.get(i) * value.get(i))
-            .sum();
+        let squares: f64 = (0..value.shape().len()).map(|i| value.get(i) * value.get(i)).sum();
         Some(squares.sqrt())
     };
     let parameters = lesson
@@ -333,11 +303,7 @@ pub fn glance<T: Real>(
     })
 }
 
-fn look<T: Real>(
-    program: &Arc<Program>,
-    lesson: &Lesson,
-    state: &State<T>,
-) -> Result<Trace<T>, Stopped> {
+fn look<T: Real>(program: &Arc<Program>, lesson: &Lesson, state: &State<T>) -> Result<Trace<T>, Stopped> {
     let settings = Settings {
         keep: Keep::only(program, |id| {
             let path = &program.node(id).path;
@@ -346,10 +312,8 @@ fn look<T: Real>(
         timed: false,
         ..Settings::default()
     };
-    run_with(program, &state.values, &settings, &mut ()).map_err(|error| Stopped::Run {
-        update: state.update,
-        error: Box::new(error),
-    })
+    run_with(program, &state.values, &settings, &mut ())
+        .map_err(|error| Stopped::Run { update: state.update, error: Box::new(error) })
 }
 
 /// The embedding table of the side that the output speaks, else the only one.
@@ -364,9 +328,7 @@ fn embeddings<T: Real>(program: &Program, trace: &Trace<T>) -> Vec<Vec<f64>> {
         return Vec::new();
     };
     let width = value.shape().dims().last().copied().unwrap_or(1).max(1);
-    (0..value.shape().len() / width)
-        .map(|r| (0..width).map(|i| value.get(r * width + i)).collect())
-        .collect()
+    (0..value.shape().len() / width).map(|r| (0..width).map(|i| value.get(r * width + i)).collect()).collect()
 }
 
 #[cfg(test)]

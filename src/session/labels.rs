@@ -26,13 +26,9 @@ impl Labels<'_> {
             Labels::None => None,
             Labels::Vocabulary(words) => Some(words.word(i as i64)),
             Labels::Ids(words, ids) => ids.get(i).map(|id| words.word(*id)),
-            Labels::Tokens(words, tokens) => tokens.get(i).map(|t| {
-                if t.unknown {
-                    format!("{}({})", t.text, words.word(t.id))
-                } else {
-                    t.text.clone()
-                }
-            }),
+            Labels::Tokens(words, tokens) => tokens
+                .get(i)
+                .map(|t| if t.unknown { format!("{}({})", t.text, words.word(t.id)) } else { t.text.clone() }),
         }
     }
 }
@@ -47,16 +43,8 @@ impl Session {
             Axis::Vocab => {
                 let path = n.path.strip_prefix("grad.").unwrap_or(&n.path);
                 let source = path.starts_with("embed.source");
-                let words = if source {
-                    &self.source_words
-                } else {
-                    self.words(self.spoken())
-                };
-                if words.len() == len {
-                    Labels::Vocabulary(words)
-                } else {
-                    Labels::None
-                }
+                let words = if source { &self.source_words } else { self.words(self.spoken()) };
+                if words.len() == len { Labels::Vocabulary(words) } else { Labels::None }
             }
             Axis::Token | Axis::Query | Axis::Key => {
                 let (side, call) = self.sentence_of(run, node, axis);
@@ -68,12 +56,7 @@ impl Session {
     }
 
     /// The sentence that an axis of tokens runs along: its side, and the decoding call that a node belongs to.
-    pub fn sentence_of(
-        &self,
-        run: usize,
-        node: NodeId,
-        axis: usize,
-    ) -> (&'static str, Option<&str>) {
+    pub fn sentence_of(&self, run: usize, node: NodeId, axis: usize) -> (&'static str, Option<&str>) {
         let n = self.runs[run].program.node(node);
         let full = n.path.strip_prefix("grad.").unwrap_or(&n.path);
         let (call, path) = match full.strip_prefix("gen.").and_then(|p| p.split_once('.')) {
@@ -81,19 +64,10 @@ impl Session {
             None => (None, full),
         };
         let encoder = path.starts_with("encoder") || path.starts_with("embed.source");
-        let own = if encoder || self.runs[run].inputs.target.is_none() && call.is_none() {
-            "source"
-        } else {
-            "target"
-        };
+        let own = if encoder || self.runs[run].inputs.target.is_none() && call.is_none() { "source" } else { "target" };
         let last = path.rsplit('.').next().unwrap_or(path);
-        let from_source =
-            n.shape.axes()[axis] == Axis::Key || matches!(last, "k" | "v" | "k_rotated");
-        let side = if path.contains("cross_attn") && from_source {
-            "source"
-        } else {
-            own
-        };
+        let from_source = n.shape.axes()[axis] == Axis::Key || matches!(last, "k" | "v" | "k_rotated");
+        let side = if path.contains("cross_attn") && from_source { "source" } else { own };
         (side, call)
     }
 
@@ -112,22 +86,11 @@ impl Session {
 
     /// The side whose words the output speaks.
     pub fn spoken(&self) -> &'static str {
-        if self.scenario.model.decoder.is_some() {
-            "target"
-        } else {
-            "source"
-        }
+        if self.scenario.model.decoder.is_some() { "target" } else { "source" }
     }
 
     /// Labels of `len` tokens that a stack reads; those of a decoding call from its recorded ids.
-    fn token_labels(
-        &self,
-        run: usize,
-        call: Option<&str>,
-        side: &str,
-        batch: usize,
-        len: usize,
-    ) -> Labels<'_> {
+    fn token_labels(&self, run: usize, call: Option<&str>, side: &str, batch: usize, len: usize) -> Labels<'_> {
         let words = self.words(side);
         if let Some(call) = call {
             return match self.call_ids(run, call, len) {
@@ -136,11 +99,7 @@ impl Session {
             };
         }
         let inputs = &self.runs[run].inputs;
-        let sentences = if side == "source" {
-            &inputs.source_tokens
-        } else {
-            &inputs.target_tokens
-        };
+        let sentences = if side == "source" { &inputs.source_tokens } else { &inputs.target_tokens };
         match sentences.get(batch.min(sentences.len().saturating_sub(1))) {
             Some(sentence) if sentence.len() == len => Labels::Tokens(words, sentence),
             _ => Labels::None,
@@ -160,26 +119,15 @@ impl Session {
 
     /// Labels of the rows and columns of a view: its second last and last axis.
     pub fn view_labels(&self, view: &View) -> (Vec<String>, Vec<String>) {
-        let kept: Vec<usize> = (0..view.cells.kept.len())
-            .filter(|&d| view.cells.kept[d])
-            .collect();
+        let kept: Vec<usize> = (0..view.cells.kept.len()).filter(|&d| view.cells.kept[d]).collect();
         let axes = view.cells.of.axes();
-        let batch = axes
-            .iter()
-            .position(|a| *a == Axis::Batch)
-            .map_or(0, |d| view.cells.ranges[d].start);
+        let batch = axes.iter().position(|a| *a == Axis::Batch).map_or(0, |d| view.cells.ranges[d].start);
         let labels = |d: usize| {
             let all = self.axis_labels(view.run, view.node, d, batch);
-            view.cells.ranges[d]
-                .clone()
-                .map_while(|i| all.get(i))
-                .collect()
+            view.cells.ranges[d].clone().map_while(|i| all.get(i)).collect()
         };
         let last = kept.last().map_or_else(Vec::new, |&d| labels(d));
-        let rows = kept
-            .len()
-            .checked_sub(2)
-            .map_or_else(Vec::new, |i| labels(kept[i]));
+        let rows = kept.len().checked_sub(2).map_or_else(Vec::new, |i| labels(kept[i]));
         (rows, last)
     }
 }

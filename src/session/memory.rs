@@ -7,22 +7,13 @@ use std::path::Path;
 pub(super) fn available() -> Option<u64> {
     let machine = read("/proc/meminfo").and_then(|text| kib(&text, "MemAvailable:"));
     let group = Path::new("/sys/fs/cgroup");
-    let number = |name: &str| {
-        std::fs::read_to_string(group.join(name))
-            .ok()?
-            .trim()
-            .parse()
-            .ok()
-    };
+    let number = |name: &str| std::fs::read_to_string(group.join(name)).ok()?.trim().parse().ok();
     let of_group = || Some(left(number("memory.max")?, number("memory.current")?));
     let of_process = || {
         let most = address_space(&read("/proc/self/limits")?)?;
         Some(left(most, kib(&read("/proc/self/status")?, "VmSize:")?))
     };
-    [machine, of_group(), of_process()]
-        .into_iter()
-        .flatten()
-        .min()
+    [machine, of_group(), of_process()].into_iter().flatten().min()
 }
 
 fn read(path: &str) -> Option<String> {
@@ -42,9 +33,7 @@ fn kib(text: &str, name: &str) -> Option<u64> {
 
 /// The limit of the address space in a table of limits; `None` where there is none.
 fn address_space(limits: &str) -> Option<u64> {
-    let line = limits
-        .lines()
-        .find_map(|l| l.strip_prefix("Max address space"))?;
+    let line = limits.lines().find_map(|l| l.strip_prefix("Max address space"))?;
     line.split_whitespace().next()?.parse().ok()
 }
 

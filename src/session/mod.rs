@@ -128,17 +128,12 @@ impl Session {
     pub fn model_of(&self, run: usize) -> &ModelConfig {
         let name = &self.runs[run].name;
         let own = self.scenario.runs.iter().find(|r| r.name() == name);
-        own.and_then(|r| r.with().model.as_ref())
-            .unwrap_or(&self.scenario.model)
+        own.and_then(|r| r.with().model.as_ref()).unwrap_or(&self.scenario.model)
     }
 
     /// Words that ids of `side` stand for.
     pub fn words(&self, side: &str) -> &Words {
-        if side == "source" {
-            &self.source_words
-        } else {
-            &self.target_words
-        }
+        if side == "source" { &self.source_words } else { &self.target_words }
     }
 }
 

@@ -49,11 +49,7 @@ const MANY_NUMBERS: usize = 1 << 24;
 ///
 /// # Errors
 /// Everything that is wrong with it.
-pub fn open(
-    scenario: Scenario,
-    origin: Option<&Path>,
-    options: Options,
-) -> Result<Session, Vec<Problem>> {
+pub fn open(scenario: Scenario, origin: Option<&Path>, options: Options) -> Result<Session, Vec<Problem>> {
     open_beside(scenario, origin, options, None)
 }
 
@@ -69,9 +65,7 @@ pub(super) fn open_beside(
     let open_file = |name: &str| -> Result<Vec<u8>, Msg> {
         let path = folder.map_or_else(|| Path::new(name).to_owned(), |f| f.join(name));
         let unreadable = |e: std::io::Error| {
-            Msg::new("scenario.unreadable")
-                .arg("file", escape(&path.display().to_string()))
-                .arg("why", e)
+            Msg::new("scenario.unreadable").arg("file", escape(&path.display().to_string())).arg("why", e)
         };
         let meta = std::fs::metadata(&path).map_err(unreadable)?;
         // A pipe would wait for a writer, and a device has no end.
@@ -108,10 +102,7 @@ pub(super) fn open_beside(
     let (Some(source_words), Some(target_words)) = (source_words, target_words) else {
         return Err(problems);
     };
-    let vocab = VocabSizes {
-        source: source_words.len(),
-        target: target_words.len(),
-    };
+    let vocab = VocabSizes { source: source_words.len(), target: target_words.len() };
     // What follows expands layers and pads sentences: it needs models that make sense.
     let mut wrong = invalid("", &scenario.model, vocab);
     for (i, run) in scenario.runs.iter().enumerate() {
@@ -122,8 +113,7 @@ pub(super) fn open_beside(
     if !wrong.is_empty() {
         return Err(wrong);
     }
-    let mut read =
-        |given: Given<'_>| Arc::new(inputs(&given, &source_words, &target_words, &mut problems));
+    let mut read = |given: Given<'_>| Arc::new(inputs(&given, &source_words, &target_words, &mut problems));
     let common = read(Given::of(&scenario));
     let mut specs = parameters(&scenario.model, vocab);
     let mut changed = Vec::new();
@@ -142,13 +132,7 @@ pub(super) fn open_beside(
     problems.extend(unlike);
     let of_runs: Vec<&Inputs> = changed.iter().map(|i| &**i).collect();
     let precision = options.precision.unwrap_or(scenario.precision);
-    problems.extend(settings(
-        &scenario,
-        &of_runs,
-        vocab,
-        &target_words,
-        precision,
-    ));
+    problems.extend(settings(&scenario, &of_runs, vocab, &target_words, precision));
     // Runs that change a part share the rest, and what is wrong with it.
     for i in (1..problems.len()).rev() {
         if problems[..i].contains(&problems[i]) {
@@ -168,14 +152,10 @@ pub(super) fn open_beside(
     let base = base.filter(|b| b.precision == precision);
     let known = base.map(|b| b.known(&scenario.weights));
     let loaded = match precision {
-        Precision::F64 => weights::load(&scenario.weights, &specs, &open_file, &|spec| {
-            known.as_ref()?.get_f64(spec)
-        })
-        .map(|(b, c)| (AnyBindings::F64(b), c)),
-        Precision::F32 => weights::load(&scenario.weights, &specs, &open_file, &|spec| {
-            known.as_ref()?.get_f32(spec)
-        })
-        .map(|(b, c)| (AnyBindings::F32(b), c)),
+        Precision::F64 => weights::load(&scenario.weights, &specs, &open_file, &|spec| known.as_ref()?.get_f64(spec))
+            .map(|(b, c)| (AnyBindings::F64(b), c)),
+        Precision::F32 => weights::load(&scenario.weights, &specs, &open_file, &|spec| known.as_ref()?.get_f32(spec))
+            .map(|(b, c)| (AnyBindings::F32(b), c)),
     };
     let (params, coverage) = match loaded {
         Ok(loaded) if problems.is_empty() => loaded,
@@ -216,12 +196,8 @@ pub(super) fn open_beside(
             let msg = Msg::new("edit.in_training");
             return Err(vec![Problem::new(format!("edits[{i}]"), msg)]);
         }
-        let run = session
-            .training_run()
-            .ok_or_else(|| vec![Problem::new("runs", Msg::new("train.no_loss"))])?;
-        session
-            .advance(run, made)
-            .map_err(|stopped| vec![Problem::new("", stopped.message())])?;
+        let run = session.training_run().ok_or_else(|| vec![Problem::new("runs", Msg::new("train.no_loss"))])?;
+        session.advance(run, made).map_err(|stopped| vec![Problem::new("", stopped.message())])?;
     }
     for (run, held) in session.runs.iter_mut().zip(resolved.held) {
         run.held = Arc::new(held);
@@ -235,12 +211,8 @@ pub(super) fn open_beside(
 
 /// What is wrong with a model; `prefix` stands before its fields.
 fn invalid(prefix: &str, model: &ModelConfig, vocab: VocabSizes) -> Vec<Problem> {
-    let problem = |p: ConfigProblem| Problem {
-        at: format!("{prefix}{}", p.field),
-        msg: p.msg,
-        help: p.help,
-        anchor: None,
-    };
+    let problem =
+        |p: ConfigProblem| Problem { at: format!("{prefix}{}", p.field), msg: p.msg, help: p.help, anchor: None };
     let found = validate::validate(model, vocab);
     found.into_iter().map(problem).collect()
 }
@@ -267,42 +239,27 @@ fn runs(s: &Session, inputs: &[Arc<Inputs>], vocab: VocabSizes) -> Result<Vec<Ru
     let mut out: Vec<Run> = Vec::new();
     for (i, run) in s.scenario.runs.iter().enumerate() {
         let at = format!("runs[{i}]");
-        let unbuildable = |e: BuildError| {
-            Problem::new(
-                format!("runs[{i}]"),
-                Msg::new("scenario.build").arg("why", e),
-            )
-        };
+        let unbuildable = |e: BuildError| Problem::new(format!("runs[{i}]"), Msg::new("scenario.build").arg("why", e));
         let model = run.with().model.as_ref().unwrap_or(&s.scenario.model);
         let inputs = &inputs[i];
         let (kind, (program, outputs)) = match run {
-            schema::Run::Training { .. } => (
-                RunKind::Training,
-                training(model, inputs, vocab, true).map_err(unbuildable)?,
-            ),
-            schema::Run::Encode { .. } => (
-                RunKind::Encode,
-                training(model, inputs, vocab, false).map_err(unbuildable)?,
-            ),
-            schema::Run::Inference {
-                decode, kv_cache, ..
-            } => {
+            schema::Run::Training { .. } => {
+                (RunKind::Training, training(model, inputs, vocab, true).map_err(unbuildable)?)
+            }
+            schema::Run::Encode { .. } => {
+                (RunKind::Encode, training(model, inputs, vocab, false).map_err(unbuildable)?)
+            }
+            schema::Run::Inference { decode, kv_cache, .. } => {
                 let calls = calls(s, decode, &at)?;
-                let known = inputs
-                    .target
-                    .as_ref()
-                    .filter(|t| t.batch == 1)
-                    .map(|t| t.ids.as_slice());
+                let known = inputs.target.as_ref().filter(|t| t.batch == 1).map(|t| t.ids.as_slice());
                 let m = ModelBuilder::new(model, vocab, false);
                 let (source, part) = (inputs.source.as_ref(), Part::whole(&calls));
-                let program =
-                    generate(m, source, &calls, &part, known, *kv_cache).map_err(unbuildable)?;
+                let program = generate(m, source, &calls, &part, known, *kv_cache).map_err(unbuildable)?;
                 (RunKind::Inference, (program, Outputs::default()))
             }
         };
-        let backward_of = (kind == RunKind::Training)
-            .then(|| outputs.loss.map(|loss| (program.clone(), loss)))
-            .flatten();
+        let backward_of =
+            (kind == RunKind::Training).then(|| outputs.loss.map(|loss| (program.clone(), loss))).flatten();
         out.push(new_run(run.name(), kind, program, outputs, inputs));
         if let Some((program, loss)) = backward_of {
             let name = |what: &str| {
@@ -310,35 +267,18 @@ fn runs(s: &Session, inputs: &[Arc<Inputs>], vocab: VocabSizes) -> Result<Vec<Ru
                     let given = s.scenario.runs.iter().any(|r| r.name() == name);
                     given || out.iter().any(|r| r.name == name)
                 };
-                if taken(what) {
-                    format!("{}.{what}", run.name())
-                } else {
-                    what.to_owned()
-                }
+                if taken(what) { format!("{}.{what}", run.name()) } else { what.to_owned() }
             };
             let (backward_name, update_name) = (name("backward"), name("update"));
             let mut b = Builder::resume(program.clone());
             backward(&mut b, loss).map_err(unbuildable)?;
-            out.push(new_run(
-                &backward_name,
-                RunKind::Backward,
-                b.finish(),
-                outputs,
-                inputs,
-            ));
-            if let schema::Run::Training {
-                optimiser: settings,
-                ..
-            } = run
-            {
+            out.push(new_run(&backward_name, RunKind::Backward, b.finish(), outputs, inputs));
+            if let schema::Run::Training { optimiser: settings, .. } = run {
                 let rule = optimiser(settings);
                 rule.validate().map_err(|bad| {
                     let must = format!("optimiser.bad.{}", bad.must);
                     let key = crate::text::catalogue::find(&must).unwrap_or("scenario.build");
-                    Problem::new(
-                        format!("runs[{i}].optimiser"),
-                        Msg::new(key).arg("field", bad.field),
-                    )
+                    Problem::new(format!("runs[{i}].optimiser"), Msg::new(key).arg("field", bad.field))
                 })?;
                 let lesson = Lesson::new(program, loss, &rule).map_err(unbuildable)?;
                 let program = Arc::clone(&lesson.program);
@@ -351,13 +291,7 @@ fn runs(s: &Session, inputs: &[Arc<Inputs>], vocab: VocabSizes) -> Result<Vec<Ru
     Ok(out)
 }
 
-fn new_run(
-    name: &str,
-    kind: RunKind,
-    program: impl Into<Arc<Program>>,
-    outputs: Outputs,
-    inputs: &Arc<Inputs>,
-) -> Run {
+fn new_run(name: &str, kind: RunKind, program: impl Into<Arc<Program>>, outputs: Outputs, inputs: &Arc<Inputs>) -> Run {
     Run {
         name: name.to_owned(),
         kind,
@@ -395,34 +329,15 @@ pub(super) fn calls(s: &Session, decode: &Decode, at: &str) -> Result<Calls, Pro
     let words = &s.target_words;
     let (from, max_new, choice) = match decode {
         Decode::Forced(prefixes) => {
-            let ids = prefixes
-                .iter()
-                .enumerate()
-                .map(|(i, p)| prefix(&format!("{at}.decode[{i}]"), p, words));
+            let ids = prefixes.iter().enumerate().map(|(i, p)| prefix(&format!("{at}.decode[{i}]"), p, words));
             return Ok(Calls::Forced(ids.collect::<Result<_, _>>()?));
         }
         Decode::Greedy { from, max_new } => (from, *max_new, Choice::Greedy),
-        Decode::Sample {
-            from,
-            max_new,
-            temperature,
-            top_k,
-            top_p,
-            seed,
-        } => {
-            let choice = Choice::Sample {
-                temperature: *temperature,
-                top_k: *top_k,
-                top_p: *top_p,
-                seed: *seed,
-            };
+        Decode::Sample { from, max_new, temperature, top_k, top_p, seed } => {
+            let choice = Choice::Sample { temperature: *temperature, top_k: *top_k, top_p: *top_p, seed: *seed };
             (from, *max_new, choice)
         }
-        Decode::Beam {
-            from,
-            max_new,
-            beams,
-        } => {
+        Decode::Beam { from, max_new, beams } => {
             return Ok(Calls::Beam {
                 from: prefix(&format!("{at}.decode.from"), from, words)?,
                 max_new: *max_new,
@@ -431,11 +346,7 @@ pub(super) fn calls(s: &Session, decode: &Decode, at: &str) -> Result<Calls, Pro
             });
         }
     };
-    Ok(Calls::Free {
-        from: prefix(&format!("{at}.decode.from"), from, words)?,
-        max_new,
-        choice,
-    })
+    Ok(Calls::Free { from: prefix(&format!("{at}.decode.from"), from, words)?, max_new, choice })
 }
 
 /// The scenario's own steps, else the plan of its first run.
@@ -443,15 +354,7 @@ pub(super) fn walkthrough(s: &Session) -> Result<Vec<Step>, Vec<Problem>> {
     let mut problems = Vec::new();
     for (name, place) in &s.scenario.symbols {
         let at = format!("symbols.\"{name}\"");
-        if let Err(p) = find_view(
-            s,
-            0,
-            place.run.as_deref(),
-            name,
-            &place.path,
-            &place.slice,
-            &at,
-        ) {
+        if let Err(p) = find_view(s, 0, place.run.as_deref(), name, &place.path, &place.slice, &at) {
             problems.push(p.near(format!("{name:?}:")));
         }
     }
@@ -459,10 +362,7 @@ pub(super) fn walkthrough(s: &Session) -> Result<Vec<Step>, Vec<Problem>> {
     for (i, spec) in s.scenario.walkthrough.iter().enumerate() {
         let at = format!("walkthrough[{i}]");
         let near = format!("number: {}", spec.number);
-        if steps
-            .last()
-            .is_some_and(|last| last.number[0] >= spec.number)
-        {
+        if steps.last().is_some_and(|last| last.number[0] >= spec.number) {
             let msg = Msg::new("scenario.step_order").arg("number", spec.number);
             problems.push(Problem::new(format!("{at}.number"), msg).near(&near));
             continue;
@@ -482,22 +382,15 @@ pub(super) fn walkthrough(s: &Session) -> Result<Vec<Step>, Vec<Problem>> {
                     if let Some(p) = s.scenario.symbols.get(name) {
                         find_view(s, run, p.run.as_deref(), name, &p.path, &p.slice, &at)
                     } else {
-                        let mut p = Problem::new(
-                            at,
-                            Msg::new("scenario.unknown_symbol").arg("name", escape(name)),
-                        );
-                        if let Some(near) =
-                            nearest(name, s.scenario.symbols.keys().map(String::as_str))
-                        {
+                        let mut p = Problem::new(at, Msg::new("scenario.unknown_symbol").arg("name", escape(name)));
+                        if let Some(near) = nearest(name, s.scenario.symbols.keys().map(String::as_str)) {
                             p = p.help(Msg::new("diagnostic.did_you_mean").arg("name", near));
                         }
                         Err(p)
                     }
                 }
                 ViewSpec::Of(name, path) => find_view(s, run, None, name, path, "", &at),
-                ViewSpec::Part(name, path, slice) => {
-                    find_view(s, run, None, name, path, slice, &at)
-                }
+                ViewSpec::Part(name, path, slice) => find_view(s, run, None, name, path, slice, &at),
             };
             match found {
                 Ok(view) => views.push(view),
@@ -533,9 +426,7 @@ pub(super) fn walkthrough(s: &Session) -> Result<Vec<Step>, Vec<Problem>> {
         match find_view(s, 0, e.run.as_deref(), "", &e.path, &e.slice, &at) {
             Ok(view) if view.shape().len() != e.values.len() => problems.push(Problem::new(
                 format!("{at}.values"),
-                Msg::new("scenario.expected_count")
-                    .arg("found", e.values.len())
-                    .arg("wanted", view.shape().len()),
+                Msg::new("scenario.expected_count").arg("found", e.values.len()).arg("wanted", view.shape().len()),
             )),
             Ok(_) => {}
             Err(p) => problems.push(p),
@@ -544,20 +435,13 @@ pub(super) fn walkthrough(s: &Session) -> Result<Vec<Step>, Vec<Problem>> {
     if !problems.is_empty() {
         return Err(problems);
     }
-    Ok(if steps.is_empty() {
-        s.plan_of(0)
-    } else {
-        steps
-    })
+    Ok(if steps.is_empty() { s.plan_of(0) } else { steps })
 }
 
 fn run_of(s: &Session, default: usize, name: Option<&str>, at: &str) -> Result<usize, Problem> {
     let Some(name) = name else { return Ok(default) };
     s.run_named(name).ok_or_else(|| {
-        let mut p = Problem::new(
-            format!("{at}.run"),
-            Msg::new("scenario.unknown_run").arg("name", escape(name)),
-        );
+        let mut p = Problem::new(format!("{at}.run"), Msg::new("scenario.unknown_run").arg("name", escape(name)));
         if let Some(near) = nearest(name, s.runs.iter().map(|r| r.name.as_str())) {
             p = p.help(Msg::new("diagnostic.did_you_mean").arg("name", near));
         }
@@ -578,17 +462,10 @@ pub(super) fn find_view(
     let program = &s.runs[run].program;
     // Views of a step are tuples, symbols and expected values have fields.
     let part = |field: &str, index: usize| {
-        if at.contains(".views[") {
-            format!("{at}[{index}]")
-        } else {
-            format!("{at}.{field}")
-        }
+        if at.contains(".views[") { format!("{at}[{index}]") } else { format!("{at}.{field}") }
     };
     let Some(node) = program.find(path) else {
-        let mut p = Problem::new(
-            part("path", 1),
-            Msg::new("scenario.unknown_path").arg("path", escape(path)),
-        );
+        let mut p = Problem::new(part("path", 1), Msg::new("scenario.unknown_path").arg("path", escape(path)));
         if let Some(near) = program.similar_paths(path, 1).first() {
             p = p.help(Msg::new("diagnostic.did_you_mean").arg("name", near));
         }
@@ -603,12 +480,6 @@ pub(super) fn find_view(
 ///
 /// # Errors
 /// Where there is no such run, path or slice.
-pub fn view(
-    s: &Session,
-    run: usize,
-    symbol: &str,
-    path: &str,
-    slice: &str,
-) -> Result<View, Problem> {
+pub fn view(s: &Session, run: usize, symbol: &str, path: &str, slice: &str) -> Result<View, Problem> {
     find_view(s, run, None, symbol, path, slice, path)
 }

@@ -57,9 +57,7 @@ impl Session {
             session: self,
             weights,
             specs: self.specs.iter().map(|s| (s.path.as_str(), s)).collect(),
-            source: own.files == weights.files
-                && own.init == weights.init
-                && own.seed == weights.seed,
+            source: own.files == weights.files && own.init == weights.init && own.seed == weights.seed,
         }
     }
 
@@ -85,11 +83,7 @@ impl Session {
             return Ok(same);
         }
         let given = scenario.precision == self.scenario.precision;
-        let options = Options {
-            precision: given.then_some(self.precision),
-            detail: self.detail,
-            update: 0,
-        };
+        let options = Options { precision: given.then_some(self.precision), detail: self.detail, update: 0 };
         if !given && self.updates > 0 {
             let msg = Msg::new("edit.after_updates").arg("updates", self.updates);
             return Err(vec![Problem::new("precision", msg)]);
@@ -120,12 +114,10 @@ impl Session {
             expected: from.expected.clone(),
             ..self.scenario.clone()
         };
-        to.symbols
-            .retain(|_, p| there(0, p.run.as_deref(), &p.path, &p.slice));
+        to.symbols.retain(|_, p| there(0, p.run.as_deref(), &p.path, &p.slice));
         let finds = |path: &String| self.runs.iter().any(|r| r.program.find(path).is_some());
         to.remarks.retain(|path, _| finds(path));
-        to.expected
-            .retain(|e| there(0, e.run.as_deref(), &e.path, &e.slice));
+        to.expected.retain(|e| there(0, e.run.as_deref(), &e.path, &e.slice));
         for step in &from.walkthrough {
             let run = step.run.as_deref().map_or(Some(0), |r| self.run_named(r));
             let Some(run) = run else { continue };
@@ -183,11 +175,7 @@ impl Session {
             run_steps: Mutex::new(run_steps),
         };
         let resolved = resolve(&next)?;
-        let from = if self.updates > 0 {
-            self.scenario.edits.len()
-        } else {
-            0
-        };
+        let from = if self.updates > 0 { self.scenario.edits.len() } else { 0 };
         next.edit_params(&resolved.params, from);
         for (run, held) in next.runs.iter_mut().zip(resolved.held) {
             run.held = Arc::new(held);
@@ -201,10 +189,7 @@ impl Session {
     /// The first run that cannot run, and why.
     pub fn carry(&self, before: &Session) -> Result<(), (usize, RunError)> {
         for (i, run) in self.runs.iter().enumerate() {
-            let of = |s: &Session| {
-                s.run_named(&run.name)
-                    .map(|r| s.runs[r].trace.get().is_some())
-            };
+            let of = |s: &Session| s.run_named(&run.name).map(|r| s.runs[r].trace.get().is_some());
             let looked_at = |s: Option<&Session>| s.and_then(of).unwrap_or(false);
             if !looked_at(Some(before)) && !looked_at(self.base.as_deref()) {
                 continue;

@@ -11,25 +11,14 @@ const MOST_TOKENS: usize = 200;
 
 /// A text of the scenario.
 pub(super) fn given(t: &schema::Text) -> Words {
-    if t.en.is_empty() && t.zh.is_empty() {
-        Words::Empty
-    } else {
-        Words::Given {
-            en: t.en.clone(),
-            zh: t.zh.clone(),
-        }
-    }
+    if t.en.is_empty() && t.zh.is_empty() { Words::Empty } else { Words::Given { en: t.en.clone(), zh: t.zh.clone() } }
 }
 
 impl Session {
     /// The note of an automatic step, where it is not the catalogue's: a remark of the scenario, or the tokens.
     pub(super) fn remark(&self, run: usize, step: &Step) -> Option<Words> {
         let r = &self.runs[run];
-        let paths = step
-            .views
-            .iter()
-            .rev()
-            .map(|v| &*r.program.node(v.node).path);
+        let paths = step.views.iter().rev().map(|v| &*r.program.node(v.node).path);
         for path in paths {
             if let Some(text) = self.scenario.remarks.get(path) {
                 return Some(given(text));
@@ -54,24 +43,16 @@ fn tokens(sentences: &[Vec<Token>]) -> Option<Msg> {
     let lines: Vec<String> = sentences
         .iter()
         .map(|sentence| {
-            let pairs = sentence
-                .iter()
-                .map(|t| format!("{}→{}", escape(&t.text), t.id));
+            let pairs = sentence.iter().map(|t| format!("{}→{}", escape(&t.text), t.id));
             pairs.collect::<Vec<_>>().join(" ")
         })
         .collect();
-    let unknown: Vec<String> = sentences
-        .iter()
-        .flatten()
-        .filter(|t| t.unknown)
-        .map(|t| escape(&t.text).into_owned())
-        .collect();
+    let unknown: Vec<String> =
+        sentences.iter().flatten().filter(|t| t.unknown).map(|t| escape(&t.text).into_owned()).collect();
     let listed = lines.join(" | ");
     Some(if unknown.is_empty() {
         Msg::new("walk.tokens").arg("tokens", listed)
     } else {
-        Msg::new("walk.tokens_unknown")
-            .arg("tokens", listed)
-            .arg("unknown", unknown.join(" "))
+        Msg::new("walk.tokens_unknown").arg("tokens", listed).arg("unknown", unknown.join(" "))
     })
 }

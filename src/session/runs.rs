@@ -6,9 +6,7 @@ use std::sync::Arc;
 use super::{AnyBindings, Run, Session};
 use crate::tensor::Real;
 use crate::trace::train::State;
-use crate::trace::{
-    AnyTrace, Bindings, HeldSink, RoundedSink, RunError, Settings, Then, Trace, rerun, run_with,
-};
+use crate::trace::{AnyTrace, Bindings, HeldSink, RoundedSink, RunError, Settings, Then, Trace, rerun, run_with};
 
 impl Session {
     /// The trace of run `run`.
@@ -33,10 +31,7 @@ impl Session {
     /// Where it cannot run.
     pub fn rounded(&self, run: usize, digits: u8) -> Result<Arc<AnyTrace>, RunError> {
         let r = &self.runs[run];
-        let mut made = r
-            .rounded
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut made = r.rounded.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(trace) = made.get(&digits) {
             return Ok(Arc::clone(trace));
         }
@@ -61,21 +56,11 @@ impl Session {
             AnyBindings::F64(b) => b.clone(),
             AnyBindings::F32(b) => b.iter().map(|(p, v)| (Arc::clone(p), v.to_f64())).collect(),
         };
-        run_with(
-            &self.runs[run].program,
-            &bindings,
-            &Settings::default(),
-            &mut (),
-        )
+        run_with(&self.runs[run].program, &bindings, &Settings::default(), &mut ())
     }
 
     /// Runs `run`, taking from `donors` what cannot be another.
-    pub(super) fn execute(
-        &self,
-        run: &Run,
-        round: Option<u8>,
-        donors: &[&AnyTrace],
-    ) -> Result<AnyTrace, RunError> {
+    pub(super) fn execute(&self, run: &Run, round: Option<u8>, donors: &[&AnyTrace]) -> Result<AnyTrace, RunError> {
         fn go<T: Real>(
             run: &Run,
             bindings: &Bindings<T>,
@@ -116,10 +101,7 @@ impl Session {
     fn bindings_of(&self, run: &Run) -> Cow<'_, AnyBindings> {
         fn bound<T: Real>(run: &Run, params: &Bindings<T>, updates: u64) -> Option<Bindings<T>> {
             let (lesson, optimiser) = run.lesson.as_ref()?;
-            let mut state = State {
-                update: updates,
-                values: params.clone(),
-            };
+            let mut state = State { update: updates, values: params.clone() };
             lesson.bind(optimiser, &mut state);
             Some(state.values)
         }

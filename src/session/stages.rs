@@ -30,8 +30,7 @@ struct Side<'a> {
 /// Where a run cannot run.
 pub fn stages(session: &Session, lang: Lang) -> Result<Option<Table>, RunError> {
     let find = |kind: RunKind| session.runs.iter().position(|r| r.kind == kind);
-    let (Some(training), Some(inference)) = (find(RunKind::Training), find(RunKind::Inference))
-    else {
+    let (Some(training), Some(inference)) = (find(RunKind::Training), find(RunKind::Inference)) else {
         return Ok(None);
     };
     let side = |run: usize, passes: Vec<String>| -> Result<Side<'_>, RunError> {
@@ -48,20 +47,13 @@ pub fn stages(session: &Session, lang: Lang) -> Result<Option<Table>, RunError> 
     let right = side(inference, (0..calls).map(|i| format!("gen.{i}.")).collect())?;
     let mut rows = Vec::new();
     let mut row = |stage: &str, left: String, right: String| {
-        rows.push(vec![
-            tr(lang, &format!("stage.{stage}")).to_owned(),
-            left,
-            right,
-        ]);
+        rows.push(vec![tr(lang, &format!("stage.{stage}")).to_owned(), left, right]);
     };
     let say = |msg: Msg| msg.render(lang);
 
     let fed = |s: &Side<'_>| {
         let texts = s.passes.iter().map(|p| s.tokens(p));
-        texts
-            .map(|t| format!("[{}]", t.join(" ")))
-            .collect::<Vec<_>>()
-            .join(", ")
+        texts.map(|t| format!("[{}]", t.join(" "))).collect::<Vec<_>>().join(", ")
     };
     row("tokens", fed(&left), fed(&right));
     row("embedding", left.embedding(), right.embedding());
@@ -69,26 +61,15 @@ pub fn stages(session: &Session, lang: Lang) -> Result<Option<Table>, RunError> 
         let path = &*left.program.node(memory).path;
         if session.model_of(training).decoder.is_some() && right.program.find(path).is_some() {
             let same = same_bits(&left, &right, path);
-            let bits = say(Msg::new(if same {
-                "stage.same_bits"
-            } else {
-                "stage.other_bits"
-            }));
+            let bits = say(Msg::new(if same { "stage.same_bits" } else { "stage.other_bits" }));
             row(
                 "encoder",
                 left.shape(path),
-                say(Msg::new("stage.once")
-                    .arg("shape", right.shape(path))
-                    .arg("calls", calls)
-                    .arg("bits", bits)),
+                say(Msg::new("stage.once").arg("shape", right.shape(path)).arg("calls", calls).arg("bits", bits)),
             );
         }
     }
-    row(
-        "decoder_input",
-        left.shapes("embed.target.out"),
-        right.shapes("embed.target.out"),
-    );
+    row("decoder_input", left.shapes("embed.target.out"), right.shapes("embed.target.out"));
     if let Some(mask) = left.first_ending("decoder.", ".self_attn.mask") {
         row("mask", left.masks(&mask), right.masks(&mask));
     }
@@ -97,16 +78,8 @@ pub fn stages(session: &Session, lang: Lang) -> Result<Option<Table>, RunError> 
     }
     row("output", left.words(false), right.words(true));
     let data = left.tokens("").get(1..).unwrap_or_default().join(", ");
-    row(
-        "next",
-        say(Msg::new("stage.from_data").arg("tokens", data)),
-        right.next_inputs(),
-    );
-    row(
-        "gradient",
-        gradient(session, training, lang),
-        left_without(&right, lang),
-    );
+    row("next", say(Msg::new("stage.from_data").arg("tokens", data)), right.next_inputs());
+    row("gradient", gradient(session, training, lang), left_without(&right, lang));
     let columns = vec![
         tr(lang, "stage.stage").to_owned(),
         session.runs[training].name.clone(),
@@ -118,9 +91,7 @@ pub fn stages(session: &Session, lang: Lang) -> Result<Option<Table>, RunError> 
 fn same_bits(left: &Side<'_>, right: &Side<'_>, path: &str) -> bool {
     let value = |s: &Side<'_>| s.program.find(path).and_then(|id| s.trace.get(id));
     match (value(left), value(right)) {
-        (Some(a), Some(b)) => {
-            a.shape().same_dims(b.shape()) && (0..a.shape().len()).all(|i| a.bits(i) == b.bits(i))
-        }
+        (Some(a), Some(b)) => a.shape().same_dims(b.shape()) && (0..a.shape().len()).all(|i| a.bits(i) == b.bits(i)),
         _ => false,
     }
 }
@@ -138,18 +109,13 @@ fn gradient(session: &Session, training: usize, lang: Lang) -> String {
         .loss
         .and_then(|id| session.trace(training).ok()?.get(id))
         .map_or_else(String::new, |v| NumberFormat::default().format(v.get(0)));
-    Msg::new("stage.gradients")
-        .arg("count", count)
-        .arg("loss", loss)
-        .render(lang)
+    Msg::new("stage.gradients").arg("count", count).arg("loss", loss).render(lang)
 }
 
 fn left_without(side: &Side<'_>, lang: Lang) -> String {
     let nodes = side.program.nodes();
     let count = nodes.filter(|(_, n)| n.path.starts_with("grad.")).count();
-    Msg::new("stage.gradient_nodes")
-        .arg("count", count)
-        .render(lang)
+    Msg::new("stage.gradient_nodes").arg("count", count).render(lang)
 }
 
 impl Side<'_> {
@@ -160,24 +126,13 @@ impl Side<'_> {
         };
         let dims = self.program.node(id).shape;
         let dims = dims.dims();
-        let shown = if dims.len() > 2 && dims[0] == 1 {
-            &dims[1..]
-        } else {
-            dims
-        };
-        shown
-            .iter()
-            .map(usize::to_string)
-            .collect::<Vec<_>>()
-            .join("×")
+        let shown = if dims.len() > 2 && dims[0] == 1 { &dims[1..] } else { dims };
+        shown.iter().map(usize::to_string).collect::<Vec<_>>().join("×")
     }
 
     /// The shape in each pass.
     fn shapes(&self, path: &str) -> String {
-        let each = self
-            .passes
-            .iter()
-            .map(|p| self.shape(&format!("{p}{path}")));
+        let each = self.passes.iter().map(|p| self.shape(&format!("{p}{path}")));
         each.collect::<Vec<_>>().join(", ")
     }
 
@@ -206,9 +161,7 @@ impl Side<'_> {
             return Vec::new();
         };
         let row = value.shape().dims().last().copied().unwrap_or(0);
-        (0..row)
-            .map(|i| self.session.target_words.word(value.get(i) as i64))
-            .collect()
+        (0..row).map(|i| self.session.target_words.word(value.get(i) as i64)).collect()
     }
 
     /// Size of the mask in each pass and how many cells it hides.
@@ -216,13 +169,8 @@ impl Side<'_> {
         let each = self.passes.iter().map(|p| {
             let path = format!("{p}{path}");
             let hidden = self.program.find(&path).and_then(|id| self.trace.get(id));
-            let hidden = hidden.map_or(0, |v| {
-                (0..v.shape().len()).filter(|i| v.get(*i) != 0.0).count()
-            });
-            Msg::new("stage.mask_size")
-                .arg("shape", self.shape(&path))
-                .arg("hidden", hidden)
-                .render(self.lang)
+            let hidden = hidden.map_or(0, |v| (0..v.shape().len()).filter(|i| v.get(*i) != 0.0).count());
+            Msg::new("stage.mask_size").arg("shape", self.shape(&path)).arg("hidden", hidden).render(self.lang)
         });
         each.collect::<Vec<_>>().join(", ")
     }
@@ -241,10 +189,7 @@ impl Side<'_> {
             let n = ids.shape().dims().last().copied().unwrap_or(0);
             for i in if last { n.saturating_sub(1) } else { 0 }..n {
                 let word = self.session.target_words.word(ids.get(i) as i64);
-                words.push(format!(
-                    "{word} {}",
-                    NumberFormat::default().format(probs.get(i))
-                ));
+                words.push(format!("{word} {}", NumberFormat::default().format(probs.get(i))));
             }
         }
         words.join(", ")
@@ -258,13 +203,7 @@ impl Side<'_> {
             let id = self.program.find(&format!("{p}tokens"));
             id.is_some_and(|id| matches!(self.program.node(id).op, Op::Leaf(Leaf::Constant(_))))
         });
-        let key = if given {
-            "stage.from_prefix"
-        } else {
-            "stage.from_itself"
-        };
-        Msg::new(key)
-            .arg("tokens", newest.join(", "))
-            .render(self.lang)
+        let key = if given { "stage.from_prefix" } else { "stage.from_itself" };
+        Msg::new(key).arg("tokens", newest.join(", ")).render(self.lang)
     }
 }

@@ -82,25 +82,14 @@ impl Steps {
     }
 
     /// What a tensor seen through `slice` is called, seen from step `from`.
-    pub fn tensor_name(
-        &self,
-        run: usize,
-        node: NodeId,
-        slice: &Slice,
-        from: usize,
-    ) -> Option<String> {
+    pub fn tensor_name(&self, run: usize, node: NodeId, slice: &Slice, from: usize) -> Option<String> {
         let steps = self.places.get(&(run, node))?;
         let split = steps.partition_point(|s| *s <= from);
         let mut views = steps[..split]
             .iter()
             .rev()
             .chain(&steps[split..])
-            .flat_map(|s| {
-                self.list[*s]
-                    .views
-                    .iter()
-                    .filter(|v| v.run == run && v.node == node)
-            });
+            .flat_map(|s| self.list[*s].views.iter().filter(|v| v.run == run && v.node == node));
         let first = views.clone().next()?;
         let same = views.find(|v| v.slice == *slice);
         if same.is_none() && *slice == Slice::all() && !first.slice.is_all() {
@@ -114,23 +103,10 @@ impl Steps {
 impl Session {
     /// Numbered steps of one run: those of the walkthrough, else an automatic plan.
     pub fn steps_of(&self, run: usize) -> Arc<Steps> {
-        let mut made = self
-            .run_steps
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut made = self.run_steps.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let steps = made.entry(run).or_insert_with(|| {
-            let own: Vec<Step> = self
-                .steps
-                .list()
-                .iter()
-                .filter(|s| s.run == run)
-                .cloned()
-                .collect();
-            Arc::new(Steps::new(if own.is_empty() {
-                self.own_plan(run)
-            } else {
-                own
-            }))
+            let own: Vec<Step> = self.steps.list().iter().filter(|s| s.run == run).cloned().collect();
+            Arc::new(Steps::new(if own.is_empty() { self.own_plan(run) } else { own }))
         });
         Arc::clone(steps)
     }
@@ -176,31 +152,17 @@ impl Session {
             return self.plan_of(run);
         };
         let loss = &r.program.node(loss).path;
-        let mut steps: Vec<Step> = self
-            .steps
-            .list()
-            .iter()
-            .filter(|s| s.run == forward)
-            .cloned()
-            .collect();
+        let mut steps: Vec<Step> = self.steps.list().iter().filter(|s| s.run == forward).cloned().collect();
         if steps.is_empty() {
             steps = self.plan_of(forward);
         }
-        let start = Start::after(if self.steps.list().is_empty() {
-            &steps
-        } else {
-            self.steps.list()
-        });
+        let start = Start::after(if self.steps.list().is_empty() { &steps } else { self.steps.list() });
         let backward = |program, run| backward_plan(program, run, loss, &steps, start);
         if r.kind == RunKind::Backward {
             return backward(&r.program, run);
         }
         let before = backward(&self.runs[run - 1].program, run - 1);
-        let start = if before.is_empty() {
-            start
-        } else {
-            Start::after(&before)
-        };
+        let start = if before.is_empty() { start } else { Start::after(&before) };
         update_plan(&r.program, run, loss, &steps, start)
     }
 
@@ -225,19 +187,9 @@ impl Session {
     }
 
     /// What a tensor is called in `steps`; else the end of its path.
-    pub fn tensor_name(
-        &self,
-        steps: &Steps,
-        run: usize,
-        node: NodeId,
-        slice: &Slice,
-        from: usize,
-    ) -> String {
+    pub fn tensor_name(&self, steps: &Steps, run: usize, node: NodeId, slice: &Slice, from: usize) -> String {
         let before = || {
-            self.runs_before(run).find_map(|before| {
-                self.steps_of(before)
-                    .tensor_name(before, node, slice, usize::MAX)
-            })
+            self.runs_before(run).find_map(|before| self.steps_of(before).tensor_name(before, node, slice, usize::MAX))
         };
         steps
             .tensor_name(run, node, slice, from)
@@ -246,14 +198,7 @@ impl Session {
     }
 
     /// What a tensor that no step shows is called: the end of its path, and that of a gradient `∂L/∂X`.
-    fn path_name(
-        &self,
-        steps: &Steps,
-        run: usize,
-        node: NodeId,
-        slice: &Slice,
-        from: usize,
-    ) -> String {
+    fn path_name(&self, steps: &Steps, run: usize, node: NodeId, slice: &Slice, from: usize) -> String {
         let program = &self.runs[run].program;
         let path = &program.node(node).path;
         let of = path.strip_prefix("grad.").and_then(|of| program.find(of));

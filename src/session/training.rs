@@ -18,9 +18,7 @@ pub fn optimiser(s: &schema::Optimiser) -> Optimiser {
     let ((beta1, beta2), eps) = (s.betas, s.eps);
     Optimiser {
         method: match s.kind {
-            schema::OptimiserKind::Sgd => Method::Sgd {
-                momentum: s.momentum,
-            },
+            schema::OptimiserKind::Sgd => Method::Sgd { momentum: s.momentum },
             schema::OptimiserKind::Adam => Method::Adam { beta1, beta2, eps },
             schema::OptimiserKind::AdamW => Method::AdamW { beta1, beta2, eps },
         },
@@ -30,14 +28,8 @@ pub fn optimiser(s: &schema::Optimiser) -> Optimiser {
         warmup: s.warmup as u64,
         decay: match s.schedule {
             schema::Schedule::Constant => Decay::Constant,
-            schema::Schedule::Linear => Decay::Linear {
-                over: s.steps as u64,
-                to: 0.0,
-            },
-            schema::Schedule::Cosine => Decay::Cosine {
-                over: s.steps as u64,
-                to: 0.0,
-            },
+            schema::Schedule::Linear => Decay::Linear { over: s.steps as u64, to: 0.0 },
+            schema::Schedule::Cosine => Decay::Cosine { over: s.steps as u64, to: 0.0 },
             schema::Schedule::InverseSqrt => Decay::InverseSqrt,
         },
     }
@@ -58,22 +50,9 @@ pub struct Lessons<'s> {
 
 impl<'s> Lessons<'s> {
     /// Lessons of the training run `run`: of all sentences at once, or of `batch` of them, which `seed` draws.
-    pub fn new(
-        session: &'s Session,
-        run: usize,
-        optimiser: Optimiser,
-        batch: Option<usize>,
-        seed: u64,
-    ) -> Self {
+    pub fn new(session: &'s Session, run: usize, optimiser: Optimiser, batch: Option<usize>, seed: u64) -> Self {
         let all = session.runs[run].inputs.sentences();
-        Self {
-            session,
-            run,
-            optimiser,
-            batch: batch.filter(|b| *b < all),
-            seed,
-            built: Vec::new(),
-        }
+        Self { session, run, optimiser, batch: batch.filter(|b| *b < all), seed, built: Vec::new() }
     }
 
     /// The lesson of an update, counted from 0.
@@ -104,10 +83,7 @@ impl<'s> Lessons<'s> {
         let target = inputs.target.as_ref().map(|x| subset(x, &rows));
         let (program, outputs) = forward(&Forward {
             config: s.model_of(self.run),
-            vocab: VocabSizes {
-                source: s.source_words.len(),
-                target: s.target_words.len(),
-            },
+            vocab: VocabSizes { source: s.source_words.len(), target: s.target_words.len() },
             source: source.as_ref(),
             target: target.as_ref(),
             labels: labels.as_deref(),
@@ -129,13 +105,7 @@ impl<'s> Lessons<'s> {
         losses: Vec<f64>,
         retention: Retention,
     ) -> Trainer<T, impl FnMut(u64) -> Result<Arc<Lesson>, BuildError> + 's> {
-        Trainer::new(
-            self.optimiser.clone(),
-            move |update| self.lesson(update),
-            state,
-            losses,
-            retention,
-        )
+        Trainer::new(self.optimiser.clone(), move |update| self.lesson(update), state, losses, retention)
     }
 }
 
@@ -147,9 +117,7 @@ impl Session {
 
     /// The first training run with a loss.
     pub fn training_run(&self) -> Option<usize> {
-        self.runs
-            .iter()
-            .position(|r| r.kind == RunKind::Training && r.outputs.loss.is_some())
+        self.runs.iter().position(|r| r.kind == RunKind::Training && r.outputs.loss.is_some())
     }
 
     /// The settings of training run `run`, as the scenario gives them.
@@ -159,9 +127,7 @@ impl Session {
             .runs
             .iter()
             .find_map(|r| match r {
-                schema::Run::Training { optimiser, .. } if r.name() == name => {
-                    Some(optimiser.clone())
-                }
+                schema::Run::Training { optimiser, .. } if r.name() == name => Some(optimiser.clone()),
                 _ => None,
             })
             .unwrap_or_default()
@@ -204,9 +170,7 @@ impl Session {
 
     /// The run of a training run's update.
     pub fn update_of(&self, training: usize) -> Option<usize> {
-        (0..self.runs.len()).find(|r| {
-            self.runs[*r].kind == RunKind::Update && self.forward_of(*r) == Some(training)
-        })
+        (0..self.runs.len()).find(|r| self.runs[*r].kind == RunKind::Update && self.forward_of(*r) == Some(training))
     }
 
     /// Makes `updates` updates of training run `run` on the session's parameters.
@@ -214,16 +178,10 @@ impl Session {
     /// # Errors
     /// Where training stops by itself before.
     pub(super) fn advance(&mut self, run: usize, updates: u64) -> Result<(), Stopped> {
-        fn go<T: Real>(
-            s: &Session,
-            run: usize,
-            start: &Bindings<T>,
-            updates: u64,
-        ) -> Result<State<T>, Stopped> {
+        fn go<T: Real>(s: &Session, run: usize, start: &Bindings<T>, updates: u64) -> Result<State<T>, Stopped> {
             let rule = optimiser(&s.optimiser_of(run));
             let lessons = Lessons::new(s, run, rule, None, 0);
-            let mut trainer =
-                lessons.trainer(State::new(start.clone()), Vec::new(), Retention::default());
+            let mut trainer = lessons.trainer(State::new(start.clone()), Vec::new(), Retention::default());
             for _ in 0..updates {
                 trainer.step()?;
             }
@@ -276,9 +234,7 @@ fn mix(x: u64) -> u64 {
 }
 
 fn pick<X: Clone>(all: &[X], rows: &[usize], width: usize) -> Vec<X> {
-    rows.iter()
-        .flat_map(|r| all[r * width..(r + 1) * width].iter().cloned())
-        .collect()
+    rows.iter().flat_map(|r| all[r * width..(r + 1) * width].iter().cloned()).collect()
 }
 
 fn subset(s: &Sequences, rows: &[usize]) -> Sequences {
@@ -291,11 +247,7 @@ fn subset(s: &Sequences, rows: &[usize]) -> Sequences {
             if m.batch == 1 {
                 return m.clone();
             }
-            GivenMask {
-                batch: rows.len(),
-                visible: pick(&m.visible, rows, m.queries * m.keys),
-                ..m.clone()
-            }
+            GivenMask { batch: rows.len(), visible: pick(&m.visible, rows, m.queries * m.keys), ..m.clone() }
         }),
         types: s.types.as_ref().map(|t| pick(t, rows, tokens)),
     }
@@ -309,9 +261,7 @@ mod tests {
     fn each_pass_has_every_sentence_once() {
         for (sentences, batch) in [(5, 2), (6, 3), (7, 1), (4, 3)] {
             let updates = sentences * batch;
-            let all: Vec<usize> = (0..updates as u64)
-                .flat_map(|u| drawn(sentences, batch, 3, u))
-                .collect();
+            let all: Vec<usize> = (0..updates as u64).flat_map(|u| drawn(sentences, batch, 3, u)).collect();
             for pass in all.chunks_exact(sentences) {
                 let mut seen = pass.to_vec();
                 seen.sort_unstable();

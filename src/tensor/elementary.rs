@@ -83,10 +83,7 @@ fn split_exp(x: f64) -> (f64, f64) {
     let rounded = x * LOG2_E + ROUND;
     let r = x - (rounded - ROUND) * LN_2;
     let scale = f64::from_bits((rounded.to_bits() << 52).wrapping_add(1f64.to_bits()));
-    (
-        scale,
-        r + r * r * polynomial!(r, FACTORIALS[0 1 2 3 4 5 6 7]),
-    )
+    (scale, r + r * r * polynomial!(r, FACTORIALS[0 1 2 3 4 5 6 7]))
 }
 
 /// eˣ.
@@ -131,21 +128,14 @@ mod tests {
         }
         let ordered = |x: f32| {
             let bits = x.to_bits().cast_signed();
-            if bits < 0 {
-                i32::MIN.wrapping_sub(bits)
-            } else {
-                bits
-            }
+            if bits < 0 { i32::MIN.wrapping_sub(bits) } else { bits }
         };
         ordered(x).abs_diff(ordered(y))
     }
 
     type Function = (fn(f32) -> f32, fn(f64) -> f64, &'static str);
-    const FUNCTIONS: [Function; 3] = [
-        (super::exp, libm::exp, "exp"),
-        (super::tanh, libm::tanh, "tanh"),
-        (super::erf, libm::erf, "erf"),
-    ];
+    const FUNCTIONS: [Function; 3] =
+        [(super::exp, libm::exp, "exp"), (super::tanh, libm::tanh, "tanh"), (super::erf, libm::erf, "erf")];
 
     #[test]
     fn within_one_unit_and_nearly_always_rounded_correctly() {
@@ -159,10 +149,7 @@ mod tests {
                 total += 1;
                 off += distance;
             }
-            assert!(
-                off * 5000 < total,
-                "{name}: {off} of {total} rounded the wrong way"
-            );
+            assert!(off * 5000 < total, "{name}: {off} of {total} rounded the wrong way");
         }
     }
 

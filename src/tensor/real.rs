@@ -177,18 +177,7 @@ macro_rules! real {
     };
 }
 
-real!(
-    f64,
-    F64,
-    600.0,
-    libm::exp,
-    libm::log,
-    libm::tanh,
-    libm::erf,
-    libm::sin,
-    libm::cos,
-    libm::fma
-);
+real!(f64, F64, 600.0, libm::exp, libm::log, libm::tanh, libm::erf, libm::sin, libm::cos, libm::fma);
 real!(
     f32,
     F32,

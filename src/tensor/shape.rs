@@ -107,22 +107,14 @@ pub struct Shape {
 
 impl Shape {
     /// A scalar.
-    pub const SCALAR: Shape = Shape {
-        dims: [1; MAX_RANK],
-        axes: [Axis::Other; MAX_RANK],
-        rank: 0,
-    };
+    pub const SCALAR: Shape = Shape { dims: [1; MAX_RANK], axes: [Axis::Other; MAX_RANK], rank: 0 };
 
     /// A shape without names.
     ///
     /// # Panics
     /// With more than [`MAX_RANK`] axes.
     pub fn new(dims: &[usize]) -> Self {
-        assert!(
-            dims.len() <= MAX_RANK,
-            "rank {} is above {MAX_RANK}",
-            dims.len()
-        );
+        assert!(dims.len() <= MAX_RANK, "rank {} is above {MAX_RANK}", dims.len());
         let mut shape = Self::SCALAR;
         shape.dims[..dims.len()].copy_from_slice(dims);
         shape.rank = dims.len() as u8;
@@ -164,9 +156,7 @@ impl Shape {
 
     /// Number of elements, or `None` where it does not fit in memory addresses.
     pub fn checked_len(&self) -> Option<usize> {
-        self.dims()
-            .iter()
-            .try_fold(1usize, |n, &d| n.checked_mul(d))
+        self.dims().iter().try_fold(1usize, |n, &d| n.checked_mul(d))
     }
 
     /// Whether there are no elements.
@@ -188,10 +178,7 @@ impl Shape {
     /// Flat position of `index`. The index must have one entry an axis and lie inside.
     pub fn flat(&self, index: &[usize]) -> usize {
         debug_assert_eq!(index.len(), self.rank());
-        index
-            .iter()
-            .zip(self.dims())
-            .fold(0, |at, (&i, &n)| at * n + i)
+        index.iter().zip(self.dims()).fold(0, |at, (&i, &n)| at * n + i)
     }
 
     /// Index of the element at flat position `flat`; entries past the rank are 0.

@@ -30,9 +30,7 @@ impl Slice {
 
     /// One index of one axis.
     pub fn at(axis: Axis, index: i64) -> Self {
-        Self {
-            picks: vec![(axis, Pick::At(index))],
-        }
+        Self { picks: vec![(axis, Pick::At(index))] }
     }
 
     /// The picks, in the order written.
@@ -81,17 +79,9 @@ impl Slice {
     }
 
     fn parse_pick(text: &str) -> Result<Pick, Msg> {
-        let number = |t: &str| {
-            t.trim()
-                .parse::<i64>()
-                .map_err(|_| Msg::new("slice.not_a_number").arg("text", t))
-        };
+        let number = |t: &str| t.trim().parse::<i64>().map_err(|_| Msg::new("slice.not_a_number").arg("text", t));
         let bound = |t: &str| {
-            if t.trim().is_empty() {
-                Ok(None)
-            } else {
-                number(t).map(Some)
-            }
+            if t.trim().is_empty() { Ok(None) } else { number(t).map(Some) }
         };
         match text.split_once("..") {
             Some((from, to)) => Ok(Pick::Range(bound(from)?, bound(to)?)),
@@ -108,23 +98,12 @@ impl Slice {
         let mut kept = vec![true; shape.rank()];
         for (axis, pick) in &self.picks {
             let Some(at) = shape.axes().iter().position(|a| a == axis) else {
-                return Err(Msg::new("slice.no_such_axis")
-                    .arg("axis", axis.name())
-                    .arg("shape", shape));
+                return Err(Msg::new("slice.no_such_axis").arg("axis", axis.name()).arg("shape", shape));
             };
             let len = shape.dims()[at];
-            let outside = |i: i64| {
-                Msg::new("slice.outside")
-                    .arg("axis", axis.name())
-                    .arg("index", i)
-                    .arg("len", len)
-            };
+            let outside = |i: i64| Msg::new("slice.outside").arg("axis", axis.name()).arg("index", i).arg("len", len);
             let from_end = |i: i64| {
-                if i < 0 {
-                    i.saturating_add(len as i64)
-                } else {
-                    i
-                }
+                if i < 0 { i.saturating_add(len as i64) } else { i }
             };
             match *pick {
                 Pick::At(i) => {
@@ -138,26 +117,19 @@ impl Slice {
                 Pick::Range(from, to) => {
                     let bound = |i: Option<i64>, default: usize| match i {
                         None => Ok(default),
-                        Some(i) => usize::try_from(from_end(i))
-                            .ok()
-                            .filter(|&index| index <= len)
-                            .ok_or_else(|| outside(i)),
+                        Some(i) => {
+                            usize::try_from(from_end(i)).ok().filter(|&index| index <= len).ok_or_else(|| outside(i))
+                        }
                     };
                     let range = bound(from, 0)?..bound(to, len)?;
                     if range.is_empty() {
-                        return Err(Msg::new("slice.nothing")
-                            .arg("axis", axis.name())
-                            .arg("slice", self));
+                        return Err(Msg::new("slice.nothing").arg("axis", axis.name()).arg("slice", self));
                     }
                     ranges[at] = range;
                 }
             }
         }
-        Ok(ResolvedSlice {
-            of: *shape,
-            ranges,
-            kept,
-        })
+        Ok(ResolvedSlice { of: *shape, ranges, kept })
     }
 }
 
@@ -222,18 +194,10 @@ impl ResolvedSlice {
     /// Flat position in the whole tensor of the element at `index` of the slice (one entry a kept axis).
     pub fn flat(&self, index: &[usize]) -> usize {
         let mut given = index.iter();
-        self.ranges
-            .iter()
-            .zip(&self.kept)
-            .zip(self.of.dims())
-            .fold(0, |at, ((range, kept), n)| {
-                let i = if *kept {
-                    given.next().copied().unwrap_or(0)
-                } else {
-                    0
-                };
-                at * n + range.start + i
-            })
+        self.ranges.iter().zip(&self.kept).zip(self.of.dims()).fold(0, |at, ((range, kept), n)| {
+            let i = if *kept { given.next().copied().unwrap_or(0) } else { 0 };
+            at * n + range.start + i
+        })
     }
 
     /// Flat positions of all its elements, in row-major order.
@@ -260,10 +224,7 @@ impl ResolvedSlice {
     /// The elements of `tensor` (of the shape this was resolved for) that the slice takes.
     pub fn apply<E: Elem>(&self, tensor: &Tensor<E>) -> Tensor<E> {
         let data = tensor.data();
-        Tensor::new(
-            self.shape(),
-            self.flats().map(|i| data[i]).collect::<Vec<_>>(),
-        )
+        Tensor::new(self.shape(), self.flats().map(|i| data[i]).collect::<Vec<_>>())
     }
 }
 
@@ -277,11 +238,7 @@ mod tests {
 
     fn values(text: &str) -> (Vec<usize>, Vec<i64>) {
         let whole = Tensor::new(shape(), (0..12).collect::<Vec<i64>>());
-        let part = Slice::parse(text)
-            .expect("a slice")
-            .resolve(&shape())
-            .expect("inside")
-            .apply(&whole);
+        let part = Slice::parse(text).expect("a slice").resolve(&shape()).expect("inside").apply(&whole);
         (part.shape().dims().to_vec(), part.data().to_vec())
     }
 
@@ -309,15 +266,9 @@ mod tests {
         ] {
             assert!(Slice::parse(text).is_err(), "{text}");
         }
-        for text in [
-            "head=2",
-            "head=-3",
-            "vocab=0",
-            "token=2..1",
-            "token=0..4",
-            "token=3..",
-            "head=-9223372036854775808",
-        ] {
+        for text in
+            ["head=2", "head=-3", "vocab=0", "token=2..1", "token=0..4", "token=3..", "head=-9223372036854775808"]
+        {
             let slice = Slice::parse(text).expect(text);
             assert!(slice.resolve(&shape()).is_err(), "{text}");
         }

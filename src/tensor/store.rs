@@ -34,9 +34,7 @@ pub struct Pool<E> {
 
 impl<E> Default for Pool<E> {
     fn default() -> Self {
-        Self {
-            free: Mutex::new(HashMap::new()),
-        }
+        Self { free: Mutex::new(HashMap::new()) }
     }
 }
 
@@ -44,19 +42,11 @@ impl<E: Elem> Pool<E> {
     /// A zeroed or reused buffer of `len` elements. Reused elements hold old values: the caller writes all.
     pub fn take(self: &Arc<Self>, len: usize) -> Buffer<E> {
         let class = class(len);
-        let reused = self
-            .free
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get_mut(&class)
-            .and_then(Vec::pop);
+        let reused = self.free.lock().unwrap_or_else(PoisonError::into_inner).get_mut(&class).and_then(Vec::pop);
         // Pages of the class that are never written are never mapped.
         let mut data = reused.unwrap_or_else(|| vec![E::default(); class]);
         data.resize(len, E::default());
-        Buffer {
-            data,
-            home: Some(Arc::clone(self)),
-        }
+        Buffer { data, home: Some(Arc::clone(self)) }
     }
 }
 
@@ -93,12 +83,7 @@ impl<E: Elem> Drop for Buffer<E> {
     fn drop(&mut self) {
         if let Some(home) = self.home.take() {
             let data = std::mem::take(&mut self.data);
-            home.free
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .entry(class(data.len()))
-                .or_default()
-                .push(data);
+            home.free.lock().unwrap_or_else(PoisonError::into_inner).entry(class(data.len())).or_default().push(data);
         }
     }
 }
@@ -117,16 +102,8 @@ impl<E: Elem> Tensor<E> {
     /// Where the lengths differ.
     pub fn new(shape: Shape, data: impl Into<Buffer<E>>) -> Self {
         let data = data.into();
-        assert_eq!(
-            shape.len(),
-            data.data.len(),
-            "shape {shape} does not hold {} elements",
-            data.data.len()
-        );
-        Self {
-            shape,
-            data: Arc::new(data),
-        }
+        assert_eq!(shape.len(), data.data.len(), "shape {shape} does not hold {} elements", data.data.len());
+        Self { shape, data: Arc::new(data) }
     }
 
     /// A scalar.
@@ -150,16 +127,8 @@ impl<E: Elem> Tensor<E> {
     /// Where the lengths differ.
     #[must_use]
     pub fn reshaped(&self, shape: Shape) -> Self {
-        assert_eq!(
-            shape.len(),
-            self.shape.len(),
-            "cannot see {} as {shape}",
-            self.shape
-        );
-        Self {
-            shape,
-            data: Arc::clone(&self.data),
-        }
+        assert_eq!(shape.len(), self.shape.len(), "cannot see {} as {shape}", self.shape);
+        Self { shape, data: Arc::clone(&self.data) }
     }
 
     /// Whether both share the same memory.

@@ -31,10 +31,7 @@ struct Entry {
 /// The source files of the catalogue, joined at compile time. A file may hold any keys; no key may stand twice.
 const FILES: &[(&str, &str)] = &[
     ("core.ron", include_str!("../../assets/i18n/core.ron")),
-    (
-        "scenario.ron",
-        include_str!("../../assets/i18n/scenario.ron"),
-    ),
+    ("scenario.ron", include_str!("../../assets/i18n/scenario.ron")),
     ("export.ron", include_str!("../../assets/i18n/export.ron")),
     ("tui.ron", include_str!("../../assets/i18n/tui.ron")),
     ("debug.ron", include_str!("../../assets/i18n/debug.ron")),
@@ -55,10 +52,7 @@ fn catalogue() -> &'static HashMap<String, Entry> {
             let map: HashMap<String, Entry> =
                 ron::from_str(source).unwrap_or_else(|e| panic!("assets/i18n/{name}: {e}"));
             for (key, entry) in map {
-                assert!(
-                    all.insert(key.clone(), entry).is_none(),
-                    "assets/i18n/{name}: `{key}` stands twice"
-                );
+                assert!(all.insert(key.clone(), entry).is_none(), "assets/i18n/{name}: `{key}` stands twice");
             }
         }
         all
@@ -75,12 +69,8 @@ pub fn tr(lang: Lang, key: &str) -> &'static str {
         };
     }
     debug_assert!(false, "no message `{key}` in assets/i18n");
-    let mut seen = MISSING
-        .get_or_init(Default::default)
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
-    seen.entry(key.to_owned())
-        .or_insert_with(|| Box::leak(key.to_owned().into_boxed_str()))
+    let mut seen = MISSING.get_or_init(Default::default).lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    seen.entry(key.to_owned()).or_insert_with(|| Box::leak(key.to_owned().into_boxed_str()))
 }
 
 /// Whether the catalogue has `key`.
@@ -112,10 +102,7 @@ pub struct Msg {
 impl Msg {
     /// A message without placeholders.
     pub fn new(key: &'static str) -> Self {
-        Self {
-            key,
-            args: Vec::new(),
-        }
+        Self { key, args: Vec::new() }
     }
 
     /// Adds the value of placeholder `{name}`.
@@ -129,10 +116,7 @@ impl Msg {
     #[must_use]
     pub fn help(&self) -> Option<Self> {
         let key = find(&format!("{}_help", self.key))?;
-        Some(Self {
-            key,
-            args: self.args.clone(),
-        })
+        Some(Self { key, args: self.args.clone() })
     }
 
     /// The text in `lang`, placeholders filled in.
@@ -174,11 +158,7 @@ mod tests {
     use super::*;
 
     fn placeholders(text: &str) -> Vec<&str> {
-        let mut names: Vec<_> = text
-            .split('{')
-            .skip(1)
-            .filter_map(|t| t.split_once('}').map(|(n, _)| n))
-            .collect();
+        let mut names: Vec<_> = text.split('{').skip(1).filter_map(|t| t.split_once('}').map(|(n, _)| n)).collect();
         names.sort_unstable();
         names.dedup();
         names
@@ -188,15 +168,8 @@ mod tests {
     fn both_languages_have_text_and_the_same_placeholders() {
         for key in keys() {
             let (en, zh) = (tr(Lang::En, key), tr(Lang::Zh, key));
-            assert!(
-                !en.trim().is_empty() && !zh.trim().is_empty(),
-                "{key} is empty in one language"
-            );
-            assert_eq!(
-                placeholders(en),
-                placeholders(zh),
-                "{key}: placeholders differ"
-            );
+            assert!(!en.trim().is_empty() && !zh.trim().is_empty(), "{key} is empty in one language");
+            assert_eq!(placeholders(en), placeholders(zh), "{key}: placeholders differ");
         }
     }
 }

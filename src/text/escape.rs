@@ -64,10 +64,7 @@ mod tests {
     #[test]
     fn safe_text_is_borrowed() {
         for text in ["", "score1", "我爱水课", "👨‍👩‍👧", "a\\b", "√2·Kᵀ"] {
-            assert!(
-                matches!(escape(text), Cow::Borrowed(t) if t == text),
-                "{text}"
-            );
+            assert!(matches!(escape(text), Cow::Borrowed(t) if t == text), "{text}");
         }
         assert!(matches!(escape_lines("a\nb"), Cow::Borrowed(_)));
     }
@@ -78,10 +75,7 @@ mod tests {
         assert_eq!(escape("a\tb\r\n\0"), "a\\tb\\r\\n\\x00");
         assert_eq!(escape("\u{9b}2J\u{7f}"), "\\x9b2J\\x7f");
         assert_eq!(escape("x\u{202e}y\u{2066}"), "x\\u{202e}y\\u{2066}");
-        assert_eq!(
-            escape("\u{feff}\u{e0041}\u{2028}"),
-            "\\u{feff}\\u{e0041}\\u{2028}"
-        );
+        assert_eq!(escape("\u{feff}\u{e0041}\u{2028}"), "\\u{feff}\\u{e0041}\\u{2028}");
         assert_eq!(escape_lines("a\n\x1bb"), "a\n\\x1bb");
     }
 }

@@ -39,9 +39,7 @@ impl NumberFormat {
             Self::Shortest => whole(format!("{x:?}")),
             Self::Scientific(digits) => scientific(x, digits),
             Self::Decimals(digits) if x.abs() >= HUGE => scientific(x, digits),
-            Self::Decimals(digits) => {
-                trim_zeros(format!("{x:.*}", usize::from(digits.min(MAX_DIGITS))))
-            }
+            Self::Decimals(digits) => trim_zeros(format!("{x:.*}", usize::from(digits.min(MAX_DIGITS)))),
         }
     }
 
@@ -80,11 +78,7 @@ impl NumberFormat {
             Some(rest) => digits(rest.trim_start_matches([':', '='])).map(Self::Scientific),
             None => digits(text).map(Self::Decimals),
         };
-        format.ok_or_else(|| {
-            Msg::new("number.format.unknown")
-                .arg("text", super::escape(text))
-                .arg("max", MAX_DIGITS)
-        })
+        format.ok_or_else(|| Msg::new("number.format.unknown").arg("text", super::escape(text)).arg("max", MAX_DIGITS))
     }
 
     /// The text that [`parse`](Self::parse) reads back.
@@ -133,10 +127,7 @@ pub fn round_to(x: f64, digits: u8) -> f64 {
     if !x.is_finite() {
         return x;
     }
-    NumberFormat::Decimals(digits)
-        .format(x)
-        .parse()
-        .unwrap_or(x)
+    NumberFormat::Decimals(digits).format(x).parse().unwrap_or(x)
 }
 
 /// `x` for a program, at full precision: the shortest decimal that reads back as `x`, or `nan`, `inf`, `-inf`.
@@ -152,11 +143,7 @@ pub fn exact(x: f64) -> String {
 
 /// As [`exact`], for an `f32`: the shortest decimal that reads back as the same `f32`.
 pub fn exact_f32(x: f32) -> String {
-    if x.is_finite() {
-        format!("{x:?}")
-    } else {
-        exact(f64::from(x))
-    }
+    if x.is_finite() { format!("{x:?}") } else { exact(f64::from(x)) }
 }
 
 #[cfg(test)]
@@ -195,10 +182,7 @@ mod tests {
     fn other_formats() {
         assert_eq!(NumberFormat::Decimals(0).format(2.5), "2");
         assert_eq!(NumberFormat::Decimals(0).format(-0.2), "0");
-        assert_eq!(
-            NumberFormat::Decimals(17).format(0.1),
-            "0.10000000000000001"
-        );
+        assert_eq!(NumberFormat::Decimals(17).format(0.1), "0.10000000000000001");
         assert_eq!(NumberFormat::Scientific(3).format(0.000_123_45), "1.234e-4");
         assert_eq!(NumberFormat::Scientific(2).format(1.5), "1.5");
         assert_eq!(NumberFormat::Scientific(2).format(-0.0), "0");
@@ -206,10 +190,7 @@ mod tests {
         assert_eq!(NumberFormat::Shortest.format(0.1), "0.1");
         assert_eq!(NumberFormat::Shortest.format(3.0), "3");
         assert_eq!(NumberFormat::Shortest.format_f32(0.1), "0.1");
-        assert_eq!(
-            NumberFormat::Shortest.format(f64::from(0.1_f32)),
-            "0.10000000149011612"
-        );
+        assert_eq!(NumberFormat::Shortest.format(f64::from(0.1_f32)), "0.10000000149011612");
         assert_eq!(NumberFormat::Bits.format(1.0), "0x3ff0000000000000");
         assert_eq!(NumberFormat::Bits.format(f64::NAN), "0x7ff8000000000000");
         assert_eq!(NumberFormat::Bits.format_f32(0.0), "0x00000000");

@@ -37,13 +37,9 @@ const NEVER_LAST: &str = "（「『《【〈〔“‘([{";
 
 impl Cells {
     /// Ambiguous characters are one cell wide.
-    pub const NARROW: Cells = Cells {
-        ambiguous_wide: false,
-    };
+    pub const NARROW: Cells = Cells { ambiguous_wide: false };
     /// Ambiguous characters are two cells wide.
-    pub const WIDE: Cells = Cells {
-        ambiguous_wide: true,
-    };
+    pub const WIDE: Cells = Cells { ambiguous_wide: true };
 
     /// Cells of `text`.
     pub fn width(self, text: &str) -> usize {
@@ -54,11 +50,7 @@ impl Cells {
     }
 
     fn grapheme(self, grapheme: &str) -> usize {
-        if self.ambiguous_wide {
-            grapheme.width_cjk()
-        } else {
-            grapheme.width()
-        }
+        if self.ambiguous_wide { grapheme.width_cjk() } else { grapheme.width() }
     }
 
     /// The longest beginning of `text` of at most `max` cells, and its width.
@@ -180,13 +172,7 @@ impl Cells {
         }
         let rest = &text[start..];
         let (kept, _) = self.prefix(rest, width);
-        lines.push(
-            if kept.len() < rest.len() && rest.trim_end().len() <= kept.len() {
-                rest.trim_end()
-            } else {
-                rest
-            },
-        );
+        lines.push(if kept.len() < rest.len() && rest.trim_end().len() <= kept.len() { rest.trim_end() } else { rest });
     }
 }
 

@@ -37,10 +37,7 @@ pub struct Line {
 impl Line {
     /// The `i`-th cell.
     pub fn cell(&self, i: usize) -> Cell {
-        Cell {
-            node: self.node,
-            flat: self.start + i * self.step,
-        }
+        Cell { node: self.node, flat: self.start + i * self.step }
     }
 
     /// All cells, in order.
@@ -95,14 +92,11 @@ impl Arithmetic {
             Arithmetic::Copy(c) | Arithmetic::Unary(_, c) | Arithmetic::Affine(_, c) => vec![*c],
             Arithmetic::Binary(_, a, b) => vec![*a, *b],
             Arithmetic::Dot(a, b) => a.cells().zip(b.cells()).flat_map(|(a, b)| [a, b]).collect(),
-            Arithmetic::Fold(_, l)
-            | Arithmetic::Running(l)
-            | Arithmetic::ArgMax(l)
-            | Arithmetic::ArgSort(l, _) => l.cells().collect(),
+            Arithmetic::Fold(_, l) | Arithmetic::Running(l) | Arithmetic::ArgMax(l) | Arithmetic::ArgSort(l, _) => {
+                l.cells().collect()
+            }
             Arithmetic::Masked { x, mask, .. } => vec![*x, *mask],
-            Arithmetic::Scatter(base, terms) => std::iter::once(*base)
-                .chain(terms.iter().copied())
-                .collect(),
+            Arithmetic::Scatter(base, terms) => std::iter::once(*base).chain(terms.iter().copied()).collect(),
             Arithmetic::Sample(l, u) => l.cells().chain([*u]).collect(),
         }
     }
@@ -135,10 +129,7 @@ pub fn copied(program: &Program, cell: Cell) -> Option<Cell> {
         }
         _ => return None,
     };
-    Some(Cell {
-        node: node.inputs[input],
-        flat,
-    })
+    Some(Cell { node: node.inputs[input], flat })
 }
 
 /// A node with the values of its operands at hand: derives and replays its cells.
@@ -155,28 +146,12 @@ impl<'t, T: Real> Replay<'t, T> {
     /// Node `id` of `trace`, which must have been reached.
     pub fn new(trace: &'t Trace<T>, id: NodeId) -> Self {
         let program = &**trace.program();
-        let operands = program
-            .node(id)
-            .inputs
-            .iter()
-            .map(|&i| (i, trace.value(i)))
-            .collect();
-        Self {
-            program,
-            id,
-            operands,
-            held: trace.held().of(id),
-            fma: trace.contract().fma,
-        }
+        let operands = program.node(id).inputs.iter().map(|&i| (i, trace.value(i))).collect();
+        Self { program, id, operands, held: trace.held().of(id), fma: trace.contract().fma }
     }
 
     fn value(&self, id: NodeId) -> &Value<T> {
-        &self
-            .operands
-            .iter()
-            .find(|(i, _)| *i == id)
-            .expect("an operand of this node")
-            .1
+        &self.operands.iter().find(|(i, _)| *i == id).expect("an operand of this node").1
     }
 
     fn read(&self, c: Cell) -> T {
@@ -193,27 +168,14 @@ impl<'t, T: Real> Replay<'t, T> {
         let at = s.unflat(flat);
         let input = |i: usize| node.inputs[i];
         let shape = |i: usize| self.program.node(input(i)).shape;
-        let same = |i: usize| Cell {
-            node: input(i),
-            flat,
-        };
+        let same = |i: usize| Cell { node: input(i), flat };
         // The cell of operand `i` that broadcasting pairs with this one.
-        let paired = |i: usize| Cell {
-            node: input(i),
-            flat: dot(&at, &broadcast_strides(&shape(i)), s.rank()),
-        };
+        let paired = |i: usize| Cell { node: input(i), flat: dot(&at, &broadcast_strides(&shape(i)), s.rank()) };
         match &node.op {
             Op::Leaf(_) => Arithmetic::Given,
-            Op::MatMul {
-                transpose_a,
-                transpose_b,
-            } => {
-                let (a, b) = matmul_lines(
-                    &s,
-                    &at,
-                    (input(0), shape(0), *transpose_a),
-                    (input(1), shape(1), *transpose_b),
-                );
+            Op::MatMul { transpose_a, transpose_b } => {
+                let (a, b) =
+                    matmul_lines(&s, &at, (input(0), shape(0), *transpose_a), (input(1), shape(1), *transpose_b));
                 Arithmetic::Dot(a, b)
             }
             Op::Unary(f) => Arithmetic::Unary(*f, same(0)),
@@ -222,30 +184,14 @@ impl<'t, T: Real> Replay<'t, T> {
             Op::Reduce { kind, axis } => {
                 let (_, n, inner) = split(&shape(0), *axis);
                 let (o, i) = (flat / inner.max(1), flat % inner.max(1));
-                Arithmetic::Fold(
-                    *kind,
-                    Line {
-                        node: input(0),
-                        start: o * n * inner + i,
-                        step: inner,
-                        len: n,
-                    },
-                )
+                Arithmetic::Fold(*kind, Line { node: input(0), start: o * n * inner + i, step: inner, len: n })
             }
             Op::CumSum => {
                 let n = s.dims()[s.rank() - 1].max(1);
-                Arithmetic::Running(Line {
-                    node: input(0),
-                    start: flat / n * n,
-                    step: 1,
-                    len: flat % n + 1,
-                })
+                Arithmetic::Running(Line { node: input(0), start: flat / n * n, step: 1, len: flat % n + 1 })
             }
             Op::Reshape | Op::Permute(_) | Op::Slice { .. } | Op::Concat { .. } => {
-                let cell = Cell {
-                    node: self.id,
-                    flat,
-                };
+                let cell = Cell { node: self.id, flat };
                 copied(self.program, cell).map_or(Arithmetic::Given, Arithmetic::Copy)
             }
             Op::Gather(pick) => {
@@ -261,10 +207,7 @@ impl<'t, T: Real> Replay<'t, T> {
                         flat / k * n + ids[flat] as usize
                     }
                 };
-                Arithmetic::Copy(Cell {
-                    node: input(0),
-                    flat,
-                })
+                Arithmetic::Copy(Cell { node: input(0), flat })
             }
             Op::ScatterAdd(pick) => {
                 let ids = self.value(input(1)).int().data();
@@ -272,47 +215,27 @@ impl<'t, T: Real> Replay<'t, T> {
                     Pick::Rows => {
                         let width: usize = s.dims()[1..].iter().product();
                         let (row, col) = (flat / width.max(1), flat % width.max(1));
-                        let hits = ids
-                            .iter()
-                            .enumerate()
-                            .filter(|(_, id)| **id as usize == row);
-                        hits.map(|(i, _)| Cell {
-                            node: input(2),
-                            flat: i * width + col,
-                        })
-                        .collect()
+                        let hits = ids.iter().enumerate().filter(|(_, id)| **id as usize == row);
+                        hits.map(|(i, _)| Cell { node: input(2), flat: i * width + col }).collect()
                     }
                     Pick::Along => {
                         let (n, k) = (s.dims()[s.rank() - 1], shape(1).dims()[s.rank() - 1]);
                         let (row, col) = (flat / n, flat % n);
                         (row * k..(row + 1) * k)
                             .filter(|&i| ids[i] as usize == col)
-                            .map(|i| Cell {
-                                node: input(2),
-                                flat: i,
-                            })
+                            .map(|i| Cell { node: input(2), flat: i })
                             .collect()
                     }
                 };
                 Arithmetic::Scatter(same(0), cells)
             }
-            Op::MaskFill { fill } => Arithmetic::Masked {
-                x: same(0),
-                mask: paired(1),
-                fill: *fill,
-            },
+            Op::MaskFill { fill } => Arithmetic::Masked { x: same(0), mask: paired(1), fill: *fill },
             Op::ArgMax => Arithmetic::ArgMax(row(input(0), &shape(0), flat)),
             Op::ArgSort => {
                 let n = s.dims()[s.rank() - 1].max(1);
                 Arithmetic::ArgSort(row(input(0), &s, flat / n), flat % n)
             }
-            Op::Sample => Arithmetic::Sample(
-                row(input(0), &shape(0), flat),
-                Cell {
-                    node: input(1),
-                    flat,
-                },
-            ),
+            Op::Sample => Arithmetic::Sample(row(input(0), &shape(0), flat), Cell { node: input(1), flat }),
         }
     }
 
@@ -326,21 +249,11 @@ impl<'t, T: Real> Replay<'t, T> {
             Arithmetic::Affine(f, c) => float(f.eval(self.read(*c))),
             Arithmetic::Binary(f, a, b) => float(f.eval(self.read(*a), self.read(*b))),
             Arithmetic::Dot(a, b) => {
-                let (x, y) = (
-                    self.value(a.node).float().data(),
-                    self.value(b.node).float().data(),
-                );
-                float(kernels::dot(
-                    a.len,
-                    |i| x[a.start + i * a.step],
-                    |i| y[b.start + i * b.step],
-                    self.fma,
-                ))
+                let (x, y) = (self.value(a.node).float().data(), self.value(b.node).float().data());
+                float(kernels::dot(a.len, |i| x[a.start + i * a.step], |i| y[b.start + i * b.step], self.fma))
             }
             Arithmetic::Fold(kind, l) => float(kind.eval(l.len, l.cells().map(|c| self.read(c)))),
-            Arithmetic::Running(l) => {
-                float(Reduction::Sum.eval(l.len, l.cells().map(|c| self.read(c))))
-            }
+            Arithmetic::Running(l) => float(Reduction::Sum.eval(l.len, l.cells().map(|c| self.read(c)))),
             Arithmetic::Masked { x, mask, fill } => {
                 if self.value(mask.node).bool().data()[mask.flat] {
                     float(fill_value(*fill))
@@ -348,11 +261,9 @@ impl<'t, T: Real> Replay<'t, T> {
                     float(self.read(*x))
                 }
             }
-            Arithmetic::Scatter(base, terms) => float(
-                terms
-                    .iter()
-                    .fold(self.read(*base), |acc, c| acc + self.read(*c)),
-            ),
+            Arithmetic::Scatter(base, terms) => {
+                float(terms.iter().fold(self.read(*base), |acc, c| acc + self.read(*c)))
+            }
             Arithmetic::ArgMax(l) => {
                 let mut best = 0;
                 for i in 1..l.len {
@@ -367,22 +278,15 @@ impl<'t, T: Real> Replay<'t, T> {
             Arithmetic::ArgSort(l, rank) => {
                 let of = |i: usize| self.read(l.cell(i));
                 // The position that exactly `rank` others stand before.
-                let before = |i: usize| {
-                    (0..l.len)
-                        .filter(|&j| descending(of(j), of(i)).then(j.cmp(&i)).is_lt())
-                        .count()
-                };
+                let before =
+                    |i: usize| (0..l.len).filter(|&j| descending(of(j), of(i)).then(j.cmp(&i)).is_lt()).count();
                 (0..l.len).find(|&i| before(i) == *rank).unwrap_or(*rank) as u64
             }
             Arithmetic::Sample(l, u) => {
                 let u = self.read(*u);
                 let hit = (0..l.len).find(|&i| self.read(l.cell(i)) > u);
                 let total = self.read(l.cell(l.len - 1));
-                let last = || {
-                    (0..l.len)
-                        .find(|&i| self.read(l.cell(i)) == total)
-                        .unwrap_or(0)
-                };
+                let last = || (0..l.len).find(|&i| self.read(l.cell(i)) == total).unwrap_or(0);
                 hit.unwrap_or_else(last) as u64
             }
         }
@@ -423,17 +327,13 @@ pub struct Replayed {
 
 /// Replays every cell of node `id`. Bound leaves have nothing to replay.
 pub fn replay_node<T: Real>(trace: &Trace<T>, id: NodeId) -> Replayed {
-    if matches!(
-        trace.program().node(id).op,
-        Op::Leaf(Leaf::Parameter | Leaf::Input(_))
-    ) {
+    if matches!(trace.program().node(id).op, Op::Leaf(Leaf::Parameter | Leaf::Input(_))) {
         return Replayed::default();
     }
     let value = trace.value(id);
     let replay = Replay::new(trace, id);
     let n = value.shape().len();
-    let differs =
-        |flat: &usize| replay.replay(&replay.arithmetic(*flat), *flat) != value.bits(*flat);
+    let differs = |flat: &usize| replay.replay(&replay.arithmetic(*flat), *flat) != value.bits(*flat);
     let (different, first) = if n < 4096 {
         let mut bad = (0..n).filter(differs);
         let first = bad.next();
@@ -443,20 +343,10 @@ pub fn replay_node<T: Real>(trace: &Trace<T>, id: NodeId) -> Replayed {
             .into_par_iter()
             .with_min_len(1024)
             .filter(differs)
-            .fold(
-                || (0, None),
-                |(c, f): (u64, Option<usize>), i| (c + 1, Some(f.map_or(i, |f| f.min(i)))),
-            )
-            .reduce(
-                || (0, None),
-                |a, b| (a.0 + b.0, a.1.into_iter().chain(b.1).min()),
-            )
+            .fold(|| (0, None), |(c, f): (u64, Option<usize>), i| (c + 1, Some(f.map_or(i, |f| f.min(i)))))
+            .reduce(|| (0, None), |a, b| (a.0 + b.0, a.1.into_iter().chain(b.1).min()))
     };
-    Replayed {
-        cells: n as u64,
-        different,
-        first,
-    }
+    Replayed { cells: n as u64, different, first }
 }
 
 /// The arithmetic of one cell of a trace.
@@ -471,12 +361,7 @@ fn dot(at: &[usize; MAX_RANK], strides: &[usize; MAX_RANK], rank: usize) -> usiz
 /// Row `r` of the last axis.
 fn row(node: NodeId, s: &Shape, r: usize) -> Line {
     let n = s.dims()[s.rank() - 1];
-    Line {
-        node,
-        start: r * n,
-        step: 1,
-        len: n,
-    }
+    Line { node, start: r * n, step: 1, len: n }
 }
 
 /// The two lines whose product is the cell at `at` of a product of shape `s`.
@@ -492,42 +377,20 @@ fn matmul_lines(
     let offset = |shape: &Shape| {
         let strides = broadcast_strides(shape);
         let own = shape.rank() - 2;
-        (0..own)
-            .map(|d| at[lead - own + d] * strides[d])
-            .sum::<usize>()
+        (0..own).map(|d| at[lead - own + d] * strides[d]).sum::<usize>()
     };
     let (cols_a, cols_b) = (sa.dims()[sa.rank() - 1], sb.dims()[sb.rank() - 1]);
     let rows_a = sa.dims()[sa.rank() - 2];
     let k = if ta { rows_a } else { cols_a };
     let line_a = if ta {
-        Line {
-            node: a,
-            start: offset(&sa) + i,
-            step: cols_a,
-            len: k,
-        }
+        Line { node: a, start: offset(&sa) + i, step: cols_a, len: k }
     } else {
-        Line {
-            node: a,
-            start: offset(&sa) + i * cols_a,
-            step: 1,
-            len: k,
-        }
+        Line { node: a, start: offset(&sa) + i * cols_a, step: 1, len: k }
     };
     let line_b = if tb {
-        Line {
-            node: b,
-            start: offset(&sb) + j * cols_b,
-            step: 1,
-            len: k,
-        }
+        Line { node: b, start: offset(&sb) + j * cols_b, step: 1, len: k }
     } else {
-        Line {
-            node: b,
-            start: offset(&sb) + j,
-            step: cols_b,
-            len: k,
-        }
+        Line { node: b, start: offset(&sb) + j, step: cols_b, len: k }
     };
     (line_a, line_b)
 }

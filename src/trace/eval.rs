@@ -25,10 +25,7 @@ pub fn evaluate<'a, T: Real>(
     };
     match &node.op {
         Op::Leaf(leaf) => leaf_value(leaf, node, pool),
-        Op::MatMul {
-            transpose_a,
-            transpose_b,
-        } => {
+        Op::MatMul { transpose_a, transpose_b } => {
             let (a, b) = (x(0).float(), x(1).float());
             float(&|out| matmul(a, b, *transpose_a, *transpose_b, &node.shape, out))
         }
@@ -91,33 +88,15 @@ pub fn evaluate<'a, T: Real>(
         }
         Op::Reshape => x(0).reshaped(node.shape),
         Op::Permute(order) => {
-            let order: smallvec::SmallVec<[usize; MAX_RANK]> =
-                order.iter().map(|&o| o as usize).collect();
+            let order: smallvec::SmallVec<[usize; MAX_RANK]> = order.iter().map(|&o| o as usize).collect();
             moved(&[x(0)], node, pool, &Permute(order))
         }
-        Op::Slice { axis, start, len } => moved(
-            &[x(0)],
-            node,
-            pool,
-            &Slice {
-                axis: *axis,
-                start: *start,
-                len: *len,
-            },
-        ),
+        Op::Slice { axis, start, len } => moved(&[x(0)], node, pool, &Slice { axis: *axis, start: *start, len: *len }),
         Op::Concat { axis } => {
             let parts: smallvec::SmallVec<[&Value<T>; 4]> = (0..node.inputs.len()).map(x).collect();
             moved(&parts, node, pool, &Concat { axis: *axis })
         }
-        Op::Gather(pick) => moved(
-            &[x(0)],
-            node,
-            pool,
-            &Gather {
-                pick: *pick,
-                ids: x(1).int(),
-            },
-        ),
+        Op::Gather(pick) => moved(&[x(0)], node, pool, &Gather { pick: *pick, ids: x(1).int() }),
         Op::ScatterAdd(pick) => {
             let (base, ids, source) = (x(0).float(), x(1).int(), x(2).float());
             float(&|out| scatter_add(*pick, base, ids, source, out))
@@ -131,41 +110,25 @@ pub fn evaluate<'a, T: Real>(
         Op::ArgMax => {
             let t = x(0).float();
             let n = t.shape().dims()[t.shape().rank() - 1];
-            Value::Int(Tensor::new(
-                node.shape,
-                t.data().chunks(n).map(argmax).collect::<Vec<_>>(),
-            ))
+            Value::Int(Tensor::new(node.shape, t.data().chunks(n).map(argmax).collect::<Vec<_>>()))
         }
         Op::ArgSort => {
             let t = x(0).float();
             let n = t.shape().dims()[t.shape().rank() - 1];
-            Value::Int(Tensor::new(
-                node.shape,
-                t.data().chunks(n).flat_map(argsort).collect::<Vec<_>>(),
-            ))
+            Value::Int(Tensor::new(node.shape, t.data().chunks(n).flat_map(argsort).collect::<Vec<_>>()))
         }
         Op::Sample => {
             let (t, drawn) = (x(0).float(), x(1).float());
             let n = t.shape().dims()[t.shape().rank() - 1];
-            let picks = t
-                .data()
-                .chunks(n)
-                .zip(drawn.data())
-                .map(|(row, &u)| sample(row, u))
-                .collect::<Vec<_>>();
+            let picks = t.data().chunks(n).zip(drawn.data()).map(|(row, &u)| sample(row, u)).collect::<Vec<_>>();
             Value::Int(Tensor::new(node.shape, picks))
         }
     }
 }
 
 fn leaf_value<T: Real>(leaf: &Leaf, node: &Node, pool: &Arc<Pool<T>>) -> Value<T> {
-    let mut out = pool.take(
-        if matches!(leaf, Leaf::Constant(Constant::Int(_)) | Leaf::Mask(_)) {
-            0
-        } else {
-            node.shape.len()
-        },
-    );
+    let mut out =
+        pool.take(if matches!(leaf, Leaf::Constant(Constant::Int(_)) | Leaf::Mask(_)) { 0 } else { node.shape.len() });
     match leaf {
         Leaf::Constant(Constant::Filled(x)) => out.as_mut_slice().fill(fill_value(*x)),
         Leaf::Constant(Constant::Float(values)) => {
@@ -177,10 +140,7 @@ fn leaf_value<T: Real>(leaf: &Leaf, node: &Node, pool: &Arc<Pool<T>>) -> Value<T
             return Value::Int(Tensor::new(node.shape, values.to_vec()));
         }
         Leaf::Mask(mask) => {
-            return Value::Bool(Tensor::new(
-                node.shape,
-                mask.reasons.iter().map(|&r| r != 0).collect::<Vec<_>>(),
-            ));
+            return Value::Bool(Tensor::new(node.shape, mask.reasons.iter().map(|&r| r != 0).collect::<Vec<_>>()));
         }
         Leaf::Random(random) => {
             for (i, out) in out.as_mut_slice().iter_mut().enumerate() {
@@ -194,11 +154,7 @@ fn leaf_value<T: Real>(leaf: &Leaf, node: &Node, pool: &Arc<Pool<T>>) -> Value<T
 
 /// The fill of a mask in the run's type; `f64::MIN` stands for the type's own minimum.
 pub(super) fn fill_value<T: Real>(fill: f64) -> T {
-    if fill == f64::MIN {
-        T::LOWEST
-    } else {
-        T::from_f64(fill)
-    }
+    if fill == f64::MIN { T::LOWEST } else { T::from_f64(fill) }
 }
 
 /// Row-major strides with 0 on axes of length 1.
@@ -215,30 +171,14 @@ pub(super) fn broadcast_strides(s: &Shape) -> [usize; MAX_RANK] {
 /// A shape as (outer, n, inner) around `axis`.
 pub(super) fn split(s: &Shape, axis: usize) -> (usize, usize, usize) {
     let d = s.dims();
-    (
-        d[..axis].iter().product(),
-        d[axis],
-        d[axis + 1..].iter().product(),
-    )
+    (d[..axis].iter().product(), d[axis], d[axis + 1..].iter().product())
 }
 
 fn matrix<T>(data: &[T], rows: usize, cols: usize, transposed: bool) -> Mat<'_, T> {
     if transposed {
-        Mat {
-            data,
-            rows: cols,
-            cols: rows,
-            row_stride: 1,
-            col_stride: cols,
-        }
+        Mat { data, rows: cols, cols: rows, row_stride: 1, col_stride: cols }
     } else {
-        Mat {
-            data,
-            rows,
-            cols,
-            row_stride: cols,
-            col_stride: 1,
-        }
+        Mat { data, rows, cols, row_stride: cols, col_stride: 1 }
     }
 }
 
@@ -251,11 +191,7 @@ fn matmul<T: Real>(a: &Tensor<T>, b: &Tensor<T>, ta: bool, tb: bool, shape: &Sha
     if batch_b == 1 && !ta {
         // One matrix on the right: the batch is more rows.
         let rows = sa.dims()[..ra - 1].iter().product();
-        return kernels::matmul(
-            matrix(a.data(), rows, cols_a, false),
-            matrix(b.data(), rows_b, cols_b, tb),
-            out,
-        );
+        return kernels::matmul(matrix(a.data(), rows, cols_a, false), matrix(b.data(), rows_b, cols_b, tb), out);
     }
     let lead = Shape::new(&shape.dims()[..shape.rank() - 2]);
     let strides_a = broadcast_strides(&Shape::new(&sa.dims()[..ra - 2]));
@@ -270,34 +206,13 @@ fn matmul<T: Real>(a: &Tensor<T>, b: &Tensor<T>, ta: bool, tb: bool, shape: &Sha
     kernels::matmul_batched(
         shape.dims()[shape.rank() - 2],
         shape.dims()[shape.rank() - 1],
-        |i| {
-            matrix(
-                &a.data()[offset(i, &strides_a) * size_a..][..size_a],
-                rows_a,
-                cols_a,
-                ta,
-            )
-        },
-        |i| {
-            matrix(
-                &b.data()[offset(i, &strides_b) * size_b..][..size_b],
-                rows_b,
-                cols_b,
-                tb,
-            )
-        },
+        |i| matrix(&a.data()[offset(i, &strides_a) * size_a..][..size_a], rows_a, cols_a, ta),
+        |i| matrix(&b.data()[offset(i, &strides_b) * size_b..][..size_b], rows_b, cols_b, tb),
         out,
     );
 }
 
-fn mask_fill<T: Real>(
-    x: &[T],
-    mask: &[bool],
-    strides: &[usize; MAX_RANK],
-    shape: &Shape,
-    fill: T,
-    out: &mut [T],
-) {
+fn mask_fill<T: Real>(x: &[T], mask: &[bool], strides: &[usize; MAX_RANK], shape: &Shape, fill: T, out: &mut [T]) {
     let rank = shape.rank();
     if rank == 0 {
         out[0] = if mask[0] { fill } else { x[0] };
@@ -315,13 +230,7 @@ fn mask_fill<T: Real>(
     }
 }
 
-fn scatter_add<T: Real>(
-    pick: Pick,
-    base: &Tensor<T>,
-    ids: &Tensor<i64>,
-    source: &Tensor<T>,
-    out: &mut [T],
-) {
+fn scatter_add<T: Real>(pick: Pick, base: &Tensor<T>, ids: &Tensor<i64>, source: &Tensor<T>, out: &mut [T]) {
     out.copy_from_slice(base.data());
     let s = base.shape();
     match pick {
@@ -376,30 +285,22 @@ trait Move {
     fn copy<E: Elem>(&self, parts: &[&Tensor<E>], out: &mut [E]);
 }
 
-fn moved<T: Real>(
-    parts: &[&Value<T>],
-    node: &Node,
-    pool: &Arc<Pool<T>>,
-    op: &impl Move,
-) -> Value<T> {
+fn moved<T: Real>(parts: &[&Value<T>], node: &Node, pool: &Arc<Pool<T>>, op: &impl Move) -> Value<T> {
     match parts[0] {
         Value::Float(_) => {
-            let parts: smallvec::SmallVec<[&Tensor<T>; 4]> =
-                parts.iter().map(|v| v.float()).collect();
+            let parts: smallvec::SmallVec<[&Tensor<T>; 4]> = parts.iter().map(|v| v.float()).collect();
             let mut out = pool.take(node.shape.len());
             op.copy(&parts, out.as_mut_slice());
             Value::Float(Tensor::new(node.shape, out))
         }
         Value::Int(_) => {
-            let parts: smallvec::SmallVec<[&Tensor<i64>; 4]> =
-                parts.iter().map(|v| v.int()).collect();
+            let parts: smallvec::SmallVec<[&Tensor<i64>; 4]> = parts.iter().map(|v| v.int()).collect();
             let mut out = vec![0; node.shape.len()];
             op.copy(&parts, &mut out);
             Value::Int(Tensor::new(node.shape, out))
         }
         Value::Bool(_) => {
-            let parts: smallvec::SmallVec<[&Tensor<bool>; 4]> =
-                parts.iter().map(|v| v.bool()).collect();
+            let parts: smallvec::SmallVec<[&Tensor<bool>; 4]> = parts.iter().map(|v| v.bool()).collect();
             let mut out = vec![false; node.shape.len()];
             op.copy(&parts, &mut out);
             Value::Bool(Tensor::new(node.shape, out))
@@ -435,8 +336,7 @@ struct Concat {
 impl Move for Concat {
     fn copy<E: Elem>(&self, parts: &[&Tensor<E>], out: &mut [E]) {
         let (outer, _, inner) = split(parts[0].shape(), self.axis);
-        let lengths: smallvec::SmallVec<[usize; 4]> =
-            parts.iter().map(|p| p.shape().dims()[self.axis]).collect();
+        let lengths: smallvec::SmallVec<[usize; 4]> = parts.iter().map(|p| p.shape().dims()[self.axis]).collect();
         let data: smallvec::SmallVec<[&[E]; 4]> = parts.iter().map(|p| p.data()).collect();
         kernels::concat(&data, &lengths, outer, inner, out);
     }
@@ -456,10 +356,7 @@ impl Move for Gather<'_> {
                 kernels::gather_rows(parts[0].data(), width, self.ids.data(), out);
             }
             Pick::Along => {
-                let (n, k) = (
-                    s.dims()[s.rank() - 1],
-                    self.ids.shape().dims()[s.rank() - 1],
-                );
+                let (n, k) = (s.dims()[s.rank() - 1], self.ids.shape().dims()[s.rank() - 1]);
                 for (i, (&id, out)) in self.ids.data().iter().zip(out).enumerate() {
                     *out = parts[0].data()[i / k * n + id as usize];
                 }
@@ -474,26 +371,12 @@ mod tests {
 
     #[test]
     fn sorting_puts_nan_first_and_keeps_equals_in_place() {
-        assert_eq!(
-            argsort(&[1.0, f64::NAN, 3.0, 1.0, f64::NAN]),
-            [1, 4, 2, 0, 3]
-        );
+        assert_eq!(argsort(&[1.0, f64::NAN, 3.0, 1.0, f64::NAN]), [1, 4, 2, 0, 3]);
         // Enough of them for a sort that looks for orders that are none.
-        let row: Vec<f64> = (0..500u32)
-            .map(|i| {
-                if i % 3 == 0 {
-                    f64::NAN
-                } else {
-                    f64::from(i * 7919 % 101)
-                }
-            })
-            .collect();
+        let row: Vec<f64> =
+            (0..500u32).map(|i| if i % 3 == 0 { f64::NAN } else { f64::from(i * 7919 % 101) }).collect();
         let order = argsort(&row);
         assert!(order[..167].iter().all(|&i| row[i as usize].is_nan()));
-        assert!(
-            order[167..]
-                .windows(2)
-                .all(|w| row[w[0] as usize] >= row[w[1] as usize])
-        );
+        assert!(order[167..].windows(2).all(|w| row[w[0] as usize] >= row[w[1] as usize]));
     }
 }

@@ -46,10 +46,7 @@ impl Checked {
     /// `floor` where that is larger: a gradient that is nothing but rounding has no digits to compare.
     pub fn worst(&self, floor: f64) -> Option<(Compared, f64)> {
         let scale = self.largest.max(floor);
-        self.cells
-            .iter()
-            .map(|&c| (c, c.error(scale)))
-            .max_by(|a, b| a.1.total_cmp(&b.1))
+        self.cells.iter().map(|&c| (c, c.error(scale))).max_by(|a, b| a.1.total_cmp(&b.1))
     }
 }
 
@@ -85,9 +82,5 @@ pub fn check<T: Real>(
         })
         .collect();
     let largest = (0..n).fold(0.0, |m: f64, i| m.max(grad.get(i).abs()));
-    Some(Checked {
-        node,
-        cells,
-        largest,
-    })
+    Some(Checked { node, cells, largest })
 }

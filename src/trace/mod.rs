@@ -90,11 +90,7 @@ impl<T: Real> Trace<T> {
         if let Some(Some(v)) = self.values.get(id.index()) {
             return v.clone();
         }
-        assert!(
-            self.reached(id),
-            "{} was not reached",
-            self.program.node(id).path
-        );
+        assert!(self.reached(id), "{} was not reached", self.program.node(id).path);
         self.recompute(id)
     }
 
@@ -140,12 +136,8 @@ impl<T: Real> Trace<T> {
         let mut fresh: HashMap<NodeId, Value<T>> = HashMap::new();
         for &node in &missing {
             let value = {
-                let operand = |i: NodeId| {
-                    fresh
-                        .get(&i)
-                        .or_else(|| self.values[i.index()].as_ref())
-                        .expect("operands come first")
-                };
+                let operand =
+                    |i: NodeId| fresh.get(&i).or_else(|| self.values[i.index()].as_ref()).expect("operands come first");
                 evaluate(&self.program, node, &operand, &self.pool)
             };
             fresh.insert(node, value);

@@ -21,10 +21,7 @@ pub struct Region {
 impl Region {
     /// All cells of a node of shape `s`.
     pub fn all(node: NodeId, s: &Shape) -> Self {
-        Self {
-            node,
-            ranges: s.dims().iter().map(|&n| (0, n)).collect(),
-        }
+        Self { node, ranges: s.dims().iter().map(|&n| (0, n)).collect() }
     }
 
     /// Number of cells.
@@ -39,10 +36,7 @@ impl Region {
 
     /// Whether the cell at `index` is inside.
     pub fn contains(&self, index: &[usize]) -> bool {
-        self.ranges
-            .iter()
-            .zip(index)
-            .all(|((a, b), i)| a <= i && i < b)
+        self.ranges.iter().zip(index).all(|((a, b), i)| a <= i && i < b)
     }
 
     fn set(mut self, axis: usize, at: usize) -> Self {
@@ -54,11 +48,7 @@ impl Region {
 /// Cells that `cell` reads, each once, in order of first use.
 pub fn reads<T: Real>(trace: &Trace<T>, cell: Cell) -> Vec<Cell> {
     let mut seen = BTreeSet::new();
-    derive(trace, cell)
-        .operands()
-        .into_iter()
-        .filter(|c| seen.insert(*c))
-        .collect()
+    derive(trace, cell).operands().into_iter().filter(|c| seen.insert(*c)).collect()
 }
 
 /// Cells that read `cell`, as boxes, in order of evaluation.
@@ -76,13 +66,7 @@ pub fn read_by<T: Real>(trace: &Trace<T>, cell: Cell) -> Vec<Region> {
 }
 
 /// Boxes of node `user` whose cells read position `flat` of its operand `slot`.
-fn regions<T: Real>(
-    trace: &Trace<T>,
-    user: NodeId,
-    slot: usize,
-    flat: usize,
-    found: &mut Vec<Region>,
-) {
+fn regions<T: Real>(trace: &Trace<T>, user: NodeId, slot: usize, flat: usize, found: &mut Vec<Region>) {
     let program = trace.program();
     let node = program.node(user);
     let s = node.shape;
@@ -91,10 +75,7 @@ fn regions<T: Real>(
     let all = Region::all(user, &s);
     let one = |flat: usize| {
         let at = s.unflat(flat);
-        Region {
-            node: user,
-            ranges: at[..s.rank()].iter().map(|&i| (i, i + 1)).collect(),
-        }
+        Region { node: user, ranges: at[..s.rank()].iter().map(|&i| (i, i + 1)).collect() }
     };
     // Axes of the operand are right-aligned with those of the result; an axis of length 1 reaches all of it.
     let broadcast = |mut r: Region, axes: usize| {
@@ -108,10 +89,7 @@ fn regions<T: Real>(
     };
     match &node.op {
         Op::Leaf(_) => {}
-        Op::MatMul {
-            transpose_a,
-            transpose_b,
-        } => {
+        Op::MatMul { transpose_a, transpose_b } => {
             let lead = from.rank() - 2;
             let r = broadcast(all, lead);
             let (axis, keep) = match (slot, transpose_a, transpose_b) {
@@ -147,10 +125,7 @@ fn regions<T: Real>(
             }
         }
         Op::Concat { axis } => {
-            let before: usize = node.inputs[..slot]
-                .iter()
-                .map(|&i| program.node(i).shape.dims()[*axis])
-                .sum();
+            let before: usize = node.inputs[..slot].iter().map(|&i| program.node(i).shape.dims()[*axis]).sum();
             let mut at = at;
             at[*axis] += before;
             found.push(one(s.flat(&at[..s.rank()])));
@@ -163,30 +138,20 @@ fn regions<T: Real>(
                     Pick::Rows => {
                         let width: usize = from.dims()[1..].iter().product();
                         let (row, col) = (flat / width, flat % width);
-                        for (i, _) in ids
-                            .data()
-                            .iter()
-                            .enumerate()
-                            .filter(|(_, id)| **id as usize == row)
-                        {
+                        for (i, _) in ids.data().iter().enumerate().filter(|(_, id)| **id as usize == row) {
                             found.push(one(i * width + col));
                         }
                     }
                     Pick::Along => {
                         let (n, k) = (from.dims()[from.rank() - 1], s.dims()[s.rank() - 1]);
                         let (row, col) = (flat / n, flat % n);
-                        for i in (row * k..(row + 1) * k).filter(|&i| ids.data()[i] as usize == col)
-                        {
+                        for i in (row * k..(row + 1) * k).filter(|&i| ids.data()[i] as usize == col) {
                             found.push(one(i));
                         }
                     }
                 }
             } else {
-                let width = if *pick == Pick::Rows {
-                    s.len() / from.len().max(1)
-                } else {
-                    1
-                };
+                let width = if *pick == Pick::Rows { s.len() / from.len().max(1) } else { 1 };
                 found.extend((flat * width..(flat + 1) * width).map(one));
             }
         }
@@ -196,11 +161,7 @@ fn regions<T: Real>(
                 let Value::Int(ids) = &trace.value(node.inputs[1]) else {
                     return;
                 };
-                let width = if *pick == Pick::Rows {
-                    s.len() / s.dims()[0].max(1)
-                } else {
-                    1
-                };
+                let width = if *pick == Pick::Rows { s.len() / s.dims()[0].max(1) } else { 1 };
                 let row = ids.data()[flat] as usize;
                 let base = if *pick == Pick::Rows {
                     row * width

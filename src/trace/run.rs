@@ -69,11 +69,7 @@ impl<T: Real> Sink<T> for RoundedSink {
         let node = program.node(id);
         match value {
             Value::Float(t) if !node.inline && !node.op.moves_only() => {
-                let rounded: Vec<T> = t
-                    .data()
-                    .iter()
-                    .map(|x| T::from_f64(round_to(x.to_f64(), self.digits)))
-                    .collect();
+                let rounded: Vec<T> = t.data().iter().map(|x| T::from_f64(round_to(x.to_f64(), self.digits))).collect();
                 Flow::Replace(Value::Float(Tensor::new(*t.shape(), rounded)))
             }
             _ => Flow::Go,
@@ -144,11 +140,7 @@ pub struct Settings<T: Real> {
 
 impl<T: Real> Default for Settings<T> {
     fn default() -> Self {
-        Self {
-            keep: Keep::All,
-            timed: true,
-            pool: Arc::default(),
-        }
+        Self { keep: Keep::All, timed: true, pool: Arc::default() }
     }
 }
 
@@ -186,10 +178,7 @@ pub fn run_with<T: Real>(
     };
     let mut left: Vec<u32> = match &settings.keep {
         Keep::All => Vec::new(),
-        Keep::Only(_) => program
-            .nodes()
-            .map(|(id, _)| program.users(id).len() as u32)
-            .collect(),
+        Keep::Only(_) => program.nodes().map(|(id, _)| program.users(id).len() as u32).collect(),
     };
     for (id, node) in program.nodes() {
         let start = settings.timed.then(Instant::now);
@@ -198,11 +187,7 @@ pub fn run_with<T: Real>(
             bound_value(program, id, bindings)?
         } else {
             check_ids(program, id, &trace.values)?;
-            let operand = |i: NodeId| {
-                trace.values[i.index()]
-                    .as_ref()
-                    .expect("operands come first")
-            };
+            let operand = |i: NodeId| trace.values[i.index()].as_ref().expect("operands come first");
             evaluate(program, id, &operand, &settings.pool)
         };
         if let Some(start) = start {
@@ -230,8 +215,7 @@ pub fn run_with<T: Real>(
                     trace.values[input.index()] = None;
                 }
             }
-            if program.users(id).is_empty() && !keep[id.index()] && !matches!(node.op, Op::Leaf(_))
-            {
+            if program.users(id).is_empty() && !keep[id.index()] && !matches!(node.op, Op::Leaf(_)) {
                 trace.values[id.index()] = None;
             }
         }
@@ -250,26 +234,15 @@ pub(super) fn bound_value<T: Real>(
 ) -> Result<Value<T>, RunError> {
     let node = program.node(id);
     let Some(value) = bindings.get(&node.path) else {
-        return Err(RunError::Unbound {
-            path: node.path.to_string(),
-            shape: node.shape,
-        });
+        return Err(RunError::Unbound { path: node.path.to_string(), shape: node.shape });
     };
     if !value.shape().same_dims(&node.shape) || value.dtype() != node.dtype {
-        return Err(RunError::Shape {
-            path: node.path.to_string(),
-            wanted: node.shape,
-            found: *value.shape(),
-        });
+        return Err(RunError::Shape { path: node.path.to_string(), wanted: node.shape, found: *value.shape() });
     }
     Ok(value.reshaped(node.shape))
 }
 
-pub(super) fn check_ids<T: Real>(
-    program: &Program,
-    id: NodeId,
-    values: &[Option<Value<T>>],
-) -> Result<(), RunError> {
+pub(super) fn check_ids<T: Real>(program: &Program, id: NodeId, values: &[Option<Value<T>>]) -> Result<(), RunError> {
     use crate::program::Pick;
     let node = program.node(id);
     let (Op::Gather(pick) | Op::ScatterAdd(pick)) = &node.op else {
@@ -284,11 +257,7 @@ pub(super) fn check_ids<T: Real>(
         return Ok(());
     };
     match ids.data().iter().find(|&&i| i < 0 || i as usize >= rows) {
-        Some(&bad) => Err(RunError::Id {
-            path: node.path.to_string(),
-            id: bad,
-            rows,
-        }),
+        Some(&bad) => Err(RunError::Id { path: node.path.to_string(), id: bad, rows }),
         None => Ok(()),
     }
 }

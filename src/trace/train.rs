@@ -9,9 +9,7 @@ use std::sync::Arc;
 
 use super::{Bindings, Keep, RunError, Settings, Trace, run_with};
 use crate::program::optimiser::{Optimiser, Updates, append_update};
-use crate::program::{
-    BuildError, Builder, Gradients, Leaf, NodeId, Op, Program, Random, RandomKind, backward,
-};
+use crate::program::{BuildError, Builder, Gradients, Leaf, NodeId, Op, Program, Random, RandomKind, backward};
 use crate::tensor::{Pool, Real, Tensor, Value};
 use crate::text::Msg;
 
@@ -72,19 +70,12 @@ impl Lesson {
             return None;
         }
         let program = Arc::new(self.program.with_constants_of(forward)?);
-        Some(Self {
-            program,
-            ..self.clone()
-        })
+        Some(Self { program, ..self.clone() })
     }
 
     /// The program of update `update`: dropout draws numbers of its own in each. Update 0 is the program as built.
     fn at(&self, update: u64) -> Arc<Program> {
-        if self.random {
-            reseeded(&self.program, update)
-        } else {
-            Arc::clone(&self.program)
-        }
+        if self.random { reseeded(&self.program, update) } else { Arc::clone(&self.program) }
     }
 
     /// Fills in what update `state.update` reads besides the parameters: the learning rate, the bias corrections,
@@ -106,9 +97,7 @@ impl Lesson {
             let node = self.program.node(slot.before);
             if !state.values.contains_key(&node.path) {
                 let zeros = Tensor::new(node.shape, vec![T::ZERO; node.shape.len()]);
-                state
-                    .values
-                    .insert(Arc::clone(&node.path), Value::Float(zeros));
+                state.values.insert(Arc::clone(&node.path), Value::Float(zeros));
             }
         }
     }
@@ -119,32 +108,17 @@ pub fn reseeded(program: &Arc<Program>, update: u64) -> Arc<Program> {
     if update == 0 || !program.nodes().any(|(_, n)| is_dropout(&n.op)) {
         return Arc::clone(program);
     }
-    Arc::new(program.with_leaves(|leaf| {
-        match leaf {
-            Leaf::Random(
-                r @ Random {
-                    kind: RandomKind::Dropout { .. },
-                    ..
-                },
-            ) => Some(Leaf::Random(Random {
-                seed: r
-                    .seed
-                    .wrapping_add(update.wrapping_mul(0x9e37_79b9_7f4a_7c15)),
-                ..r.clone()
-            })),
-            _ => None,
-        }
+    Arc::new(program.with_leaves(|leaf| match leaf {
+        Leaf::Random(r @ Random { kind: RandomKind::Dropout { .. }, .. }) => Some(Leaf::Random(Random {
+            seed: r.seed.wrapping_add(update.wrapping_mul(0x9e37_79b9_7f4a_7c15)),
+            ..r.clone()
+        })),
+        _ => None,
     }))
 }
 
 fn is_dropout(op: &Op) -> bool {
-    matches!(
-        op,
-        Op::Leaf(Leaf::Random(Random {
-            kind: RandomKind::Dropout { .. },
-            ..
-        }))
-    )
+    matches!(op, Op::Leaf(Leaf::Random(Random { kind: RandomKind::Dropout { .. }, .. })))
 }
 
 /// What one update hands to the next.
@@ -159,17 +133,12 @@ pub struct State<T: Real> {
 impl<T: Real> State<T> {
     /// Before the first update.
     pub fn new(parameters: Bindings<T>) -> Self {
-        Self {
-            update: 0,
-            values: parameters,
-        }
+        Self { update: 0, values: parameters }
     }
 
     /// The parameters, without the optimiser's memory.
     pub fn parameters(&self) -> impl Iterator<Item = (&Arc<str>, &Value<T>)> {
-        self.values
-            .iter()
-            .filter(|(path, _)| !path.starts_with("update."))
+        self.values.iter().filter(|(path, _)| !path.starts_with("update."))
     }
 }
 
@@ -214,27 +183,18 @@ impl Stopped {
     /// For the reader. Updates count from 1 there.
     pub fn message(&self) -> Msg {
         match self {
-            Stopped::Build { update, error } => Msg::new("train.build")
-                .arg("update", update + 1)
-                .arg("why", error),
-            Stopped::Run { update, error } => Msg::new("train.run")
-                .arg("update", update + 1)
-                .arg("why", error),
-            Stopped::NotFinite {
-                update,
-                path,
-                given,
-                nan,
-            } => Msg::new(match (given, nan) {
+            Stopped::Build { update, error } => Msg::new("train.build").arg("update", update + 1).arg("why", error),
+            Stopped::Run { update, error } => Msg::new("train.run").arg("update", update + 1).arg("why", error),
+            Stopped::NotFinite { update, path, given, nan } => Msg::new(match (given, nan) {
                 (true, _) => "train.not_finite.given",
                 (false, true) => "train.not_finite.nan",
                 (false, false) => "train.not_finite.infinite",
             })
             .arg("update", update + 1)
             .arg("path", path),
-            Stopped::NoSuchUpdate { update, made } => Msg::new("train.no_such_update")
-                .arg("update", update + 1)
-                .arg("made", made),
+            Stopped::NoSuchUpdate { update, made } => {
+                Msg::new("train.no_such_update").arg("update", update + 1).arg("made", made)
+            }
         }
     }
 }
@@ -258,10 +218,7 @@ pub struct Retention {
 
 impl Default for Retention {
     fn default() -> Self {
-        Self {
-            every: 10,
-            most: 64,
-        }
+        Self { every: 10, most: 64 }
     }
 }
 
@@ -279,28 +236,15 @@ pub struct Trainer<T: Real, B> {
 
 impl<T: Real, B: FnMut(u64) -> Result<Arc<Lesson>, BuildError>> Trainer<T, B> {
     /// A run from `state` on. `losses` are those of the updates made before it (empty for a new run).
-    pub fn new(
-        optimiser: Optimiser,
-        batches: B,
-        state: State<T>,
-        losses: Vec<f64>,
-        retention: Retention,
-    ) -> Self {
+    pub fn new(optimiser: Optimiser, batches: B, state: State<T>, losses: Vec<f64>, retention: Retention) -> Self {
         Self {
             batches,
             optimiser,
             state,
             losses,
             kept: Vec::new(),
-            retention: Retention {
-                every: retention.every.max(1),
-                most: retention.most.max(2),
-            },
-            settings: Settings {
-                keep: Keep::All,
-                timed: false,
-                pool: Arc::new(Pool::default()),
-            },
+            retention: Retention { every: retention.every.max(1), most: retention.most.max(2) },
+            settings: Settings { keep: Keep::All, timed: false, pool: Arc::new(Pool::default()) },
         }
     }
 
@@ -340,10 +284,7 @@ impl<T: Real, B: FnMut(u64) -> Result<Arc<Lesson>, BuildError>> Trainer<T, B> {
     /// # Errors
     /// Where it does not build.
     pub fn lesson(&mut self, update: u64) -> Result<Arc<Lesson>, Stopped> {
-        (self.batches)(update).map_err(|error| Stopped::Build {
-            update,
-            error: Box::new(error),
-        })
+        (self.batches)(update).map_err(|error| Stopped::Build { update, error: Box::new(error) })
     }
 
     /// The state before update `update`, recomputed from the nearest kept one.
@@ -356,17 +297,12 @@ impl<T: Real, B: FnMut(u64) -> Result<Arc<Lesson>, BuildError>> Trainer<T, B> {
         }
         let nearest = self.kept.iter().rfind(|s| s.update <= update);
         let (Some(nearest), true) = (nearest, update < self.state.update) else {
-            return Err(Stopped::NoSuchUpdate {
-                update,
-                made: self.state.update,
-            });
+            return Err(Stopped::NoSuchUpdate { update, made: self.state.update });
         };
         let now = std::mem::replace(&mut self.state, nearest.clone());
         let mut reached = Ok(0.0);
         while self.state.update < update && reached.is_ok() {
-            reached = self
-                .lesson(self.state.update)
-                .and_then(|lesson| self.advance(&lesson));
+            reached = self.lesson(self.state.update).and_then(|lesson| self.advance(&lesson));
         }
         let then = std::mem::replace(&mut self.state, now);
         reached.map(|_| then)
@@ -381,11 +317,7 @@ impl<T: Real, B: FnMut(u64) -> Result<Arc<Lesson>, BuildError>> Trainer<T, B> {
         let mut state = self.state_at(update)?;
         let lesson = self.lesson(update)?;
         lesson.bind(&self.optimiser, &mut state);
-        let settings = Settings {
-            keep: Keep::All,
-            timed: true,
-            pool: Arc::clone(&self.settings.pool),
-        };
+        let settings = Settings { keep: Keep::All, timed: true, pool: Arc::clone(&self.settings.pool) };
         let trace = run(&lesson, &state, &settings)?;
         Ok((lesson, trace))
     }
@@ -413,10 +345,7 @@ impl<T: Real, B: FnMut(u64) -> Result<Arc<Lesson>, BuildError>> Trainer<T, B> {
     fn advance(&mut self, lesson: &Lesson) -> Result<f64, Stopped> {
         let mut state = self.state.clone();
         lesson.bind(&self.optimiser, &mut state);
-        let settings = Settings {
-            keep: lesson.lean.clone(),
-            ..self.settings.clone()
-        };
+        let settings = Settings { keep: lesson.lean.clone(), ..self.settings.clone() };
         let trace = run(lesson, &state, &settings)?;
         let loss = trace.value(lesson.loss);
         let mut odd = (!finite(&loss)).then_some(lesson.loss);
@@ -432,16 +361,11 @@ impl<T: Real, B: FnMut(u64) -> Result<Arc<Lesson>, BuildError>> Trainer<T, B> {
             }
         }
         if let Some(odd) = odd {
-            let full = Settings {
-                keep: Keep::All,
-                ..settings
-            };
+            let full = Settings { keep: Keep::All, ..settings };
             return Err(culprit(&run(lesson, &state, &full)?, odd, state.update));
         }
         for (leaf, value) in handed {
-            state
-                .values
-                .insert(Arc::clone(&lesson.program.node(leaf).path), value);
+            state.values.insert(Arc::clone(&lesson.program.node(leaf).path), value);
         }
         state.update += 1;
         self.state = state;
@@ -449,16 +373,10 @@ impl<T: Real, B: FnMut(u64) -> Result<Arc<Lesson>, BuildError>> Trainer<T, B> {
     }
 }
 
-fn run<T: Real>(
-    lesson: &Lesson,
-    state: &State<T>,
-    settings: &Settings<T>,
-) -> Result<Trace<T>, Stopped> {
+fn run<T: Real>(lesson: &Lesson, state: &State<T>, settings: &Settings<T>) -> Result<Trace<T>, Stopped> {
     let program = lesson.at(state.update);
-    run_with(&program, &state.values, settings, &mut ()).map_err(|error| Stopped::Run {
-        update: state.update,
-        error: Box::new(error),
-    })
+    run_with(&program, &state.values, settings, &mut ())
+        .map_err(|error| Stopped::Run { update: state.update, error: Box::new(error) })
 }
 
 fn finite<T: Real>(value: &Value<T>) -> bool {
@@ -489,10 +407,7 @@ fn culprit<T: Real>(trace: &Trace<T>, from: NodeId, update: u64) -> Stopped {
         if bad.is_empty() {
             bad = operands
                 .filter(|&i| {
-                    let given = matches!(
-                        program.node(i).op,
-                        Op::MaskFill { .. } | Op::Leaf(Leaf::Constant(_))
-                    );
+                    let given = matches!(program.node(i).op, Op::MaskFill { .. } | Op::Leaf(Leaf::Constant(_)));
                     !given && !finite(&trace.value(i))
                 })
                 .collect();
@@ -503,10 +418,5 @@ fn culprit<T: Real>(trace: &Trace<T>, from: NodeId, update: u64) -> Stopped {
         open.extend(bad);
     }
     let node = program.node(first);
-    Stopped::NotFinite {
-        update,
-        path: Arc::clone(&node.path),
-        given: matches!(node.op, Op::Leaf(_)),
-        nan: nan(first),
-    }
+    Stopped::NotFinite { update, path: Arc::clone(&node.path), given: matches!(node.op, Op::Leaf(_)), nan: nan(first) }
 }

@@ -63,11 +63,7 @@ impl Held {
     /// # Panics
     /// Where a held cell lies outside the value.
     pub fn apply<T: Real>(&self, id: NodeId, value: Value<T>) -> Value<T> {
-        fn put<E: Elem>(
-            t: &Tensor<E>,
-            cells: &BTreeMap<usize, f64>,
-            of: impl Fn(f64) -> E,
-        ) -> Tensor<E> {
+        fn put<E: Elem>(t: &Tensor<E>, cells: &BTreeMap<usize, f64>, of: impl Fn(f64) -> E) -> Tensor<E> {
             let mut data = t.data().to_vec();
             for (&flat, &x) in cells {
                 data[flat] = of(x);
@@ -96,10 +92,7 @@ impl PartialEq for Held {
 
 fn same_cells(a: Option<&BTreeMap<usize, f64>>, b: Option<&BTreeMap<usize, f64>>) -> bool {
     let bits = |m: Option<&BTreeMap<usize, f64>>| -> Vec<(usize, u64)> {
-        m.into_iter()
-            .flatten()
-            .map(|(i, x)| (*i, x.to_bits()))
-            .collect()
+        m.into_iter().flatten().map(|(i, x)| (*i, x.to_bits())).collect()
     };
     bits(a) == bits(b)
 }
@@ -155,15 +148,8 @@ impl<T: Real> Trace<T> {
             // What a sink put in place of a whole value stays; held cells alone are put in again.
             let whole = self.held.of(id).is_none() && self.replaced.contains(&id);
             let mut value = if stale && !whole {
-                let fetched: Vec<(NodeId, Value<T>)> =
-                    node.inputs.iter().map(|&i| (i, next.value(i))).collect();
-                let operand = |i: NodeId| {
-                    &fetched
-                        .iter()
-                        .find(|(n, _)| *n == i)
-                        .expect("an operand of this node")
-                        .1
-                };
+                let fetched: Vec<(NodeId, Value<T>)> = node.inputs.iter().map(|&i| (i, next.value(i))).collect();
+                let operand = |i: NodeId| &fetched.iter().find(|(n, _)| *n == i).expect("an operand of this node").1;
                 evaluate(&program, id, &operand, &self.pool)
             } else {
                 self.value(id)
@@ -245,11 +231,7 @@ pub fn rerun<T: Real>(
         } else {
             check_ids(program, id, &next.values)?;
             let start = Instant::now();
-            let operand = |i: NodeId| {
-                next.values[i.index()]
-                    .as_ref()
-                    .expect("operands come first")
-            };
+            let operand = |i: NodeId| next.values[i.index()].as_ref().expect("operands come first");
             let value = evaluate(program, id, &operand, &settings.pool);
             next.nanos[id.index()] = start.elapsed().as_nanos() as u64;
             held.apply(id, value)
@@ -285,11 +267,7 @@ impl<'t, T: Real> Donor<'t, T> {
             let fits = there.dtype == node.dtype && there.shape.same_dims(&node.shape);
             (fits && trace.is_kept(other)).then_some(other)
         });
-        Self {
-            trace,
-            beside: beside.collect(),
-            same: vec![false; program.len()],
-        }
+        Self { trace, beside: beside.collect(), same: vec![false; program.len()] }
     }
 
     /// The value of node `id`, where it cannot be another here, and whether it has the node's held cells already.
@@ -338,9 +316,9 @@ fn same_op(a: &Op, b: &Op) -> bool {
     let same = |x: f64, y: f64| x.to_bits() == y.to_bits();
     match (a, b) {
         (Op::Affine(a), Op::Affine(b)) => match (a, b) {
-            (Affine::Add(x), Affine::Add(y))
-            | (Affine::Mul(x), Affine::Mul(y))
-            | (Affine::Div(x), Affine::Div(y)) => same(*x, *y),
+            (Affine::Add(x), Affine::Add(y)) | (Affine::Mul(x), Affine::Mul(y)) | (Affine::Div(x), Affine::Div(y)) => {
+                same(*x, *y)
+            }
             _ => false,
         },
         (Op::MaskFill { fill: x }, Op::MaskFill { fill: y }) => same(*x, *y),

@@ -120,11 +120,7 @@ fn contrasting(ground: Color, depth: Depth) -> Color {
     };
     let [r, g, b] = rgb.map(|c| {
         let c = f64::from(c) / 255.0;
-        if c <= 0.04045 {
-            c / 12.92
-        } else {
-            ((c + 0.055) / 1.055).powf(2.4)
-        }
+        if c <= 0.04045 { c / 12.92 } else { ((c + 0.055) / 1.055).powf(2.4) }
     });
     let luminance = 0.2126 * r + 0.7152 * g + 0.0722 * b;
     let black = luminance > 0.179;
@@ -159,22 +155,12 @@ impl Scale {
     pub fn diverging(min: f64, max: f64) -> Self {
         let reach = min.abs().max(max.abs());
         let reach = if reach.is_finite() { reach } else { f64::MAX };
-        Self {
-            map: Map::Diverging,
-            min: -reach,
-            max: reach,
-            log: false,
-        }
+        Self { map: Map::Diverging, min: -reach, max: reach, log: false }
     }
 
     /// A scale from `min` to `max`.
     pub fn sequential(min: f64, max: f64) -> Self {
-        Self {
-            map: Map::Sequential,
-            min,
-            max,
-            log: false,
-        }
+        Self { map: Map::Sequential, min, max, log: false }
     }
 
     /// The same scale, logarithmic or not.
@@ -192,11 +178,7 @@ impl Scale {
             Map::Sequential => {
                 // Halved first: the difference of two large numbers may not be a number.
                 let span = self.max / 2.0 - self.min / 2.0;
-                if span > 0.0 {
-                    (value / 2.0 - self.min / 2.0) / span
-                } else {
-                    0.0
-                }
+                if span > 0.0 { (value / 2.0 - self.min / 2.0) / span } else { 0.0 }
             }
         };
         if t.is_nan() { 0.5 } else { t.clamp(0.0, 1.0) }
@@ -204,11 +186,7 @@ impl Scale {
 
     /// The magnitude below which everything has one colour: 0 on a linear scale.
     pub fn least(&self) -> f64 {
-        if self.log {
-            self.max * libm::exp10(-DECADES)
-        } else {
-            0.0
-        }
+        if self.log { self.max * libm::exp10(-DECADES) } else { 0.0 }
     }
 
     fn share(&self, magnitude: f64, most: f64) -> f64 {
@@ -237,11 +215,7 @@ impl Scale {
                     None => theme.text,
                     Some(table) => {
                         let (bg, fg) = table[(self.position(value) * 255.0).round() as usize];
-                        if bg == Color::Reset {
-                            theme.text
-                        } else {
-                            Style::new().fg(fg).bg(bg)
-                        }
+                        if bg == Color::Reset { theme.text } else { Style::new().fg(fg).bg(bg) }
                     }
                 }
             }
@@ -265,13 +239,7 @@ mod tests {
     #[test]
     fn zero_is_in_the_middle_and_ends_are_at_the_ends() {
         let s = Scale::diverging(-1.0, 4.0);
-        for (value, t) in [
-            (0.0, 0.5),
-            (-4.0, 0.0),
-            (4.0, 1.0),
-            (-1.0, 0.375),
-            (9.0, 1.0),
-        ] {
+        for (value, t) in [(0.0, 0.5), (-4.0, 0.0), (4.0, 1.0), (-1.0, 0.375), (9.0, 1.0)] {
             assert!((s.position(value) - t).abs() < 1e-12, "{value}");
         }
         let s = Scale::sequential(0.0, 1.0);
@@ -285,13 +253,9 @@ mod tests {
 
     #[test]
     fn odd_ranges_do_not_break() {
-        for (min, max) in [
-            (0.0, 0.0),
-            (f64::NAN, f64::NAN),
-            (f64::NEG_INFINITY, f64::INFINITY),
-            (-f64::MAX, f64::MAX),
-            (1.0, -1.0),
-        ] {
+        for (min, max) in
+            [(0.0, 0.0), (f64::NAN, f64::NAN), (f64::NEG_INFINITY, f64::INFINITY), (-f64::MAX, f64::MAX), (1.0, -1.0)]
+        {
             for log in [false, true] {
                 for s in [Scale::diverging(min, max), Scale::sequential(min, max)] {
                     for v in [0.0, 1.0, -1.0, f64::NAN, f64::INFINITY, f64::MAX, 5e-324] {
@@ -310,9 +274,7 @@ mod tests {
                 let p = Palette::new(&Theme::new(name, depth));
                 for table in [p.diverging, p.sequential].into_iter().flatten() {
                     for (bg, fg) in table.iter() {
-                        let (Some(a), Some(b)) =
-                            (super::super::theme::rgb(*bg), super::super::theme::rgb(*fg))
-                        else {
+                        let (Some(a), Some(b)) = (super::super::theme::rgb(*bg), super::super::theme::rgb(*fg)) else {
                             assert_eq!(bg, fg, "both default");
                             continue;
                         };

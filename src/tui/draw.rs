@@ -29,12 +29,7 @@ pub struct Look {
 impl Look {
     /// A look in `theme`.
     pub fn new(theme: Theme, glyphs: &'static Glyphs, lang: Lang) -> Self {
-        Self {
-            palette: Palette::new(&theme),
-            theme,
-            glyphs,
-            lang,
-        }
+        Self { palette: Palette::new(&theme), theme, glyphs, lang }
     }
 
     /// How wide this look counts characters.
@@ -55,9 +50,7 @@ impl Look {
     /// `text` as this look may show it, in at most `max` cells.
     pub fn cut(&self, text: &str, max: u16) -> String {
         let text = self.text(text);
-        self.cells()
-            .truncate_with(&text, usize::from(max), self.glyphs.ellipsis)
-            .into_owned()
+        self.cells().truncate_with(&text, usize::from(max), self.glyphs.ellipsis).into_owned()
     }
 
     /// The end of `text`, as this look may show it, in at most `max` cells.
@@ -80,9 +73,7 @@ impl Look {
     /// `text` in exactly `width` cells.
     pub fn fit(&self, text: &str, width: u16, align: Align) -> String {
         let cut = self.cut(text, width);
-        self.cells()
-            .pad(&cut, usize::from(width), align)
-            .into_owned()
+        self.cells().pad(&cut, usize::from(width), align).into_owned()
     }
 }
 
@@ -90,15 +81,7 @@ impl Look {
 const NARROW: Cells = Cells::NARROW;
 
 /// Writes `text` from (`x`, `y`) in at most `max` cells, only inside `area`; the cells it took.
-pub fn put(
-    buf: &mut Buffer,
-    area: Rect,
-    (x, y): (u16, u16),
-    text: &str,
-    max: u16,
-    style: Style,
-    look: &Look,
-) -> u16 {
+pub fn put(buf: &mut Buffer, area: Rect, (x, y): (u16, u16), text: &str, max: u16, style: Style, look: &Look) -> u16 {
     let area = area.intersection(buf.area);
     if x < area.x || x >= area.right() || y < area.y || y >= area.bottom() {
         return 0;
@@ -174,12 +157,7 @@ pub fn frame(buf: &mut Buffer, area: Rect, title: &str, focused: bool, look: &Lo
             buf[(x, y)].set_symbol(v).set_style(style);
         }
     }
-    for (x, y, corner) in [
-        (area.x, area.y, tl),
-        (right, area.y, tr),
-        (right, bottom, br),
-        (area.x, bottom, bl),
-    ] {
+    for (x, y, corner) in [(area.x, area.y, tl), (right, area.y, tr), (right, bottom, br), (area.x, bottom, bl)] {
         buf[(x, y)].set_symbol(corner).set_style(style);
     }
     if !title.is_empty() && area.width > 4 {
@@ -222,11 +200,8 @@ mod tests {
             let mut buf = Buffer::empty(area);
             // No glyph set can replace every word of a person.
             let used = put(&mut buf, area, (0, 0), "①b水", 8, Style::new(), &look);
-            let sent: Vec<_> = Buffer::empty(area)
-                .diff(&buf)
-                .iter()
-                .map(|(x, _, c)| (*x, c.symbol().to_owned()))
-                .collect();
+            let sent: Vec<_> =
+                Buffer::empty(area).diff(&buf).iter().map(|(x, _, c)| (*x, c.symbol().to_owned())).collect();
             (used, sent)
         };
         let sent = |b, water| [(0, "①"), (b, "b"), (water, "水")].map(|(x, s)| (x, s.to_owned()));
@@ -238,11 +213,7 @@ mod tests {
     #[test]
     fn the_end_of_a_text_is_kept() {
         let theme = Theme::new("dark", crate::tui::theme::Depth::None);
-        let look = Look::new(
-            theme,
-            Glyphs::of(crate::app::config::GlyphSet::Unicode),
-            Lang::En,
-        );
+        let look = Look::new(theme, Glyphs::of(crate::app::config::GlyphSet::Unicode), Lang::En);
         assert_eq!(look.cut_start("encoder.0.out", 13), "encoder.0.out");
         assert_eq!(look.cut_start("encoder.0.out", 6), "…0.out");
         assert_eq!(look.cut_start("水水水", 4), "…水");

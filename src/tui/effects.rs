@@ -16,44 +16,27 @@ pub fn run(effect: Effect) -> Option<Report> {
     match effect {
         Effect::Quit | Effect::Suspend | Effect::Redraw | Effect::Prompt(_) => None,
         Effect::Reference(wanted) => Some(wanted.read()),
-        Effect::Mouse(on) => terminal::set_mouse(on)
-            .err()
-            .map(|e| Report::Failed(Msg::new("tui.error.terminal").arg("error", e))),
+        Effect::Mouse(on) => {
+            terminal::set_mouse(on).err().map(|e| Report::Failed(Msg::new("tui.error.terminal").arg("error", e)))
+        }
         Effect::Copy { text, done } => Some(match clipboard(&text) {
-            None => Report::Failed(
-                Msg::new("tui.error.clipboard")
-                    .arg("bytes", text.len())
-                    .arg("most", CLIPBOARD),
-            ),
+            None => Report::Failed(Msg::new("tui.error.clipboard").arg("bytes", text.len()).arg("most", CLIPBOARD)),
             Some(sequence) => match terminal::send(&sequence) {
                 Ok(()) => Report::Done(done),
                 Err(e) => Report::Failed(Msg::new("tui.error.terminal").arg("error", e)),
             },
         }),
-        Effect::Write {
-            path,
-            bytes,
-            overwrite,
-        } => Some(
-            match file::write_file(&path, overwrite, |out| out.write_all(&bytes)) {
+        Effect::Write { path, bytes, overwrite } => {
+            Some(match file::write_file(&path, overwrite, |out| out.write_all(&bytes)) {
                 Ok(()) => Report::Done(
-                    Msg::new("tui.said.written")
-                        .arg("path", escape(&path.to_string_lossy()))
-                        .arg("bytes", bytes.len()),
+                    Msg::new("tui.said.written").arg("path", escape(&path.to_string_lossy())).arg("bytes", bytes.len()),
                 ),
                 Err(error) if error.msg.key == "export.file.exists" && !overwrite => {
-                    Report::Exists(
-                        path.clone(),
-                        Effect::Write {
-                            path,
-                            bytes,
-                            overwrite: true,
-                        },
-                    )
+                    Report::Exists(path.clone(), Effect::Write { path, bytes, overwrite: true })
                 }
                 Err(error) => Report::Failed(error.msg),
-            },
-        ),
+            })
+        }
     }
 }
 
@@ -82,12 +65,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.md");
         let write = |text: &str, overwrite| {
-            run(Effect::Write {
-                path: path.clone(),
-                bytes: Arc::new(text.as_bytes().to_vec()),
-                overwrite,
-            })
-            .unwrap()
+            run(Effect::Write { path: path.clone(), bytes: Arc::new(text.as_bytes().to_vec()), overwrite }).unwrap()
         };
         assert!(matches!(write("one", false), Report::Done(_)));
         let Report::Exists(asked, again) = write("two", false) else {
@@ -101,11 +79,8 @@ mod tests {
 
     #[test]
     fn a_file_that_cannot_be_written_is_told() {
-        let report = run(Effect::Write {
-            path: "/no/such/folder/a.md".into(),
-            bytes: Arc::default(),
-            overwrite: false,
-        });
+        let report =
+            run(Effect::Write { path: "/no/such/folder/a.md".into(), bytes: Arc::default(), overwrite: false });
         assert!(matches!(report, Some(Report::Failed(_))));
     }
 }

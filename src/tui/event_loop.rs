@@ -46,32 +46,26 @@ pub fn run(program: &mut dyn Program) -> io::Result<()> {
     signals::listen(sender.clone())?;
     // Begins to listen for changes of size before the first frame asks for one: a change in between would be lost.
     crossterm::event::poll(Duration::ZERO)?;
-    std::thread::Builder::new()
-        .name("input".to_owned())
-        .spawn(move || {
-            loop {
-                let event = match crossterm::event::read() {
-                    Ok(event) => match input::normalise(event) {
-                        Some(input) => Event::Input(input),
-                        None => continue,
-                    },
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                    Err(error) => Event::Closed(error),
-                };
-                let last = matches!(event, Event::Closed(_));
-                if sender.send(event).is_err() || last {
-                    return;
-                }
+    std::thread::Builder::new().name("input".to_owned()).spawn(move || {
+        loop {
+            let event = match crossterm::event::read() {
+                Ok(event) => match input::normalise(event) {
+                    Some(input) => Event::Input(input),
+                    None => continue,
+                },
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => Event::Closed(error),
+            };
+            let last = matches!(event, Event::Closed(_));
+            if sender.send(event).is_err() || last {
+                return;
             }
-        })?;
+        }
+    })?;
     drive(program, &mut screen, &events)
 }
 
-fn drive(
-    program: &mut dyn Program,
-    screen: &mut Screen,
-    events: &Receiver<Event>,
-) -> io::Result<()> {
+fn drive(program: &mut dyn Program, screen: &mut Screen, events: &Receiver<Event>) -> io::Result<()> {
     let mut changed = true;
     let mut ticked = Instant::now();
     loop {
@@ -86,24 +80,19 @@ fn drive(
                 ticked = Instant::now();
                 event.ok()
             }
-            Some(interval) => {
-                match events.recv_timeout(interval.saturating_sub(ticked.elapsed())) {
-                    Ok(event) => Some(event),
-                    Err(RecvTimeoutError::Timeout) => {
-                        ticked = Instant::now();
-                        Some(Event::Input(Input::Tick))
-                    }
-                    Err(RecvTimeoutError::Disconnected) => None,
+            Some(interval) => match events.recv_timeout(interval.saturating_sub(ticked.elapsed())) {
+                Ok(event) => Some(event),
+                Err(RecvTimeoutError::Timeout) => {
+                    ticked = Instant::now();
+                    Some(Event::Input(Input::Tick))
                 }
-            }
+                Err(RecvTimeoutError::Disconnected) => None,
+            },
         };
         let Some(first) = first else {
             return Ok(());
         };
-        for event in std::iter::once(first)
-            .chain(std::iter::from_fn(|| events.try_recv().ok()))
-            .take(BATCH)
-        {
+        for event in std::iter::once(first).chain(std::iter::from_fn(|| events.try_recv().ok())).take(BATCH) {
             let step = match event {
                 Event::Input(input) => {
                     let resized = matches!(input, Input::Resize(..));
@@ -115,10 +104,7 @@ fn drive(
                     }
                     step
                 }
-                Event::Suspend => Step {
-                    effects: vec![Effect::Suspend],
-                    changed: true,
-                },
+                Event::Suspend => Step { effects: vec![Effect::Suspend], changed: true },
                 Event::Continued => {
                     terminal::retake()?;
                     screen.forget()?;

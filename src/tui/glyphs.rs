@@ -84,11 +84,7 @@ const CJK_SAFE: Glyphs = Glyphs {
     braille: true,
 };
 
-const ASCII: Glyphs = Glyphs {
-    set: GlyphSet::Ascii,
-    braille: false,
-    ..CJK_SAFE
-};
+const ASCII: Glyphs = Glyphs { set: GlyphSet::Ascii, braille: false, ..CJK_SAFE };
 
 static SETS: [Glyphs; 3] = [UNICODE, CJK_SAFE, ASCII];
 
@@ -175,9 +171,7 @@ impl Glyphs {
 
     /// How wide characters are on the terminals that this set is for.
     pub fn cells(&self) -> Cells {
-        Cells {
-            ambiguous_wide: self.set == GlyphSet::CjkSafe,
-        }
+        Cells { ambiguous_wide: self.set == GlyphSet::CjkSafe }
     }
 
     /// `text` without control characters, and without characters that this set does not trust. Words of the
@@ -220,23 +214,8 @@ mod tests {
         for set in GlyphSet::ALL {
             let g = Glyphs::of(set);
             assert_eq!(g.set, set);
-            let all = [
-                g.folded,
-                g.unfolded,
-                g.here,
-                g.bookmark,
-                g.breakpoint,
-                g.failed,
-                g.passed,
-                g.changed,
-            ];
-            let all = all
-                .iter()
-                .chain(&g.frame)
-                .chain(&g.more)
-                .chain(g.bar)
-                .chain(g.shades)
-                .chain(&g.points);
+            let all = [g.folded, g.unfolded, g.here, g.bookmark, g.breakpoint, g.failed, g.passed, g.changed];
+            let all = all.iter().chain(&g.frame).chain(&g.more).chain(g.bar).chain(g.shades).chain(&g.points);
             for glyph in all {
                 assert_eq!(glyph.width(), 1, "{glyph}");
                 if set != GlyphSet::Unicode {

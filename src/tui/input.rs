@@ -1,8 +1,7 @@
 //! crossterm's events, normalised once into the application's own.
 
 use crossterm::event::{
-    Event, KeyCode as CCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent,
-    MouseEventKind,
+    Event, KeyCode as CCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
 };
 
 use crate::app::input::{Input, Mouse, MouseKind};
@@ -62,12 +61,7 @@ fn normalise_key(key: KeyEvent) -> Option<Key> {
         CCode::F(n) => KeyCode::F(n),
         _ => return None,
     };
-    Some(Key {
-        code,
-        ctrl,
-        alt,
-        shift,
-    })
+    Some(Key { code, ctrl, alt, shift })
 }
 
 fn normalise_mouse(mouse: MouseEvent) -> Option<Mouse> {
@@ -81,11 +75,7 @@ fn normalise_mouse(mouse: MouseEvent) -> Option<Mouse> {
         MouseEventKind::ScrollRight => MouseKind::ScrollRight,
         _ => return None,
     };
-    Some(Mouse {
-        kind,
-        x: mouse.column,
-        y: mouse.row,
-    })
+    Some(Mouse { kind, x: mouse.column, y: mouse.row })
 }
 
 #[cfg(test)]
@@ -124,20 +114,12 @@ mod tests {
     #[test]
     fn the_rest() {
         assert_eq!(normalise(Event::FocusGained), None);
-        assert_eq!(
-            normalise(Event::Resize(80, 24)),
-            Some(Input::Resize(80, 24))
-        );
+        assert_eq!(normalise(Event::Resize(80, 24)), Some(Input::Resize(80, 24)));
         let paste = normalise(Event::Paste("a".to_owned()));
         assert_eq!(paste, Some(Input::Paste("a".to_owned())));
         let lock = KeyEvent::new(CCode::CapsLock, KeyModifiers::NONE);
         assert_eq!(normalise(Event::Key(lock)), None);
-        let moved = MouseEvent {
-            kind: MouseEventKind::Moved,
-            column: 1,
-            row: 2,
-            modifiers: KeyModifiers::NONE,
-        };
+        let moved = MouseEvent { kind: MouseEventKind::Moved, column: 1, row: 2, modifiers: KeyModifiers::NONE };
         assert_eq!(normalise(Event::Mouse(moved)), None);
     }
 }

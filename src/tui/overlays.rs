@@ -51,54 +51,23 @@ fn one(ui: &Ui, overlay: &Overlay, area: Rect, buf: &mut Buffer, look: &Look) ->
             text.render(inside, buf, *scroll, None, look);
             return Some(scrolling(text.height(), inside));
         }
-        Overlay::List {
-            title,
-            items,
-            selected,
-        } => {
+        Overlay::List { title, items, selected } => {
             let height = (items.len() as u16).min(tall).max(1);
             let inside = dialog::popup(area, buf, &title.render(look.lang), (wide, height), look);
             let first = follow(0, *selected, usize::from(inside.height), items.len());
-            for (i, (y, item)) in (inside.y..inside.bottom())
-                .zip(items.iter().skip(first))
-                .enumerate()
-            {
-                let style = if first + i == *selected {
-                    look.theme.cursor
-                } else {
-                    status::level(item.level, look).1
-                };
-                put(
-                    buf,
-                    inside,
-                    (inside.x, y),
-                    &item.label,
-                    inside.width,
-                    style,
-                    look,
-                );
+            for (i, (y, item)) in (inside.y..inside.bottom()).zip(items.iter().skip(first)).enumerate() {
+                let style = if first + i == *selected { look.theme.cursor } else { status::level(item.level, look).1 };
+                put(buf, inside, (inside.x, y), &item.label, inside.width, style, look);
             }
         }
-        Overlay::Text {
-            title,
-            body,
-            scroll,
-        } => {
+        Overlay::Text { title, body, scroll } => {
             let inside = dialog::popup(area, buf, &title.render(look.lang), (wide, tall), look);
-            let text = Wrapped::new(
-                &[Span::new(body.clone(), look.theme.text)],
-                inside.width,
-                look,
-            );
+            let text = Wrapped::new(&[Span::new(body.clone(), look.theme.text)], inside.width, look);
             text.render(inside, buf, *scroll, None, look);
             return Some(scrolling(text.height(), inside));
         }
         Overlay::Confirm { question, .. } => {
-            let text = format!(
-                "{}\n{}",
-                question.render(look.lang),
-                word("tui.confirm.keys")
-            );
+            let text = format!("{}\n{}", question.render(look.lang), word("tui.confirm.keys"));
             let width = wide.min(60);
             let text = Wrapped::new(&[Span::new(text, look.theme.text)], width, look);
             let height = (text.height() as u16).min(tall);
@@ -111,62 +80,24 @@ fn one(ui: &Ui, overlay: &Overlay, area: Rect, buf: &mut Buffer, look: &Look) ->
 
 fn palette(palette: &Palette, keymap: &Keymap, area: Rect, buf: &mut Buffer, look: &Look) {
     let found = palette.found(look.lang);
-    let height = (found.len() as u16 + 1)
-        .min(area.height.saturating_sub(4))
-        .max(2);
+    let height = (found.len() as u16 + 1).min(area.height.saturating_sub(4)).max(2);
     let width = area.width.saturating_sub(8).min(90);
-    let inside = dialog::popup(
-        area,
-        buf,
-        tr(look.lang, "tui.palette.title"),
-        (width, height),
-        look,
-    );
-    let line = Rect {
-        height: 1.min(inside.height),
-        ..inside
-    };
+    let inside = dialog::popup(area, buf, tr(look.lang, "tui.palette.title"), (width, height), look);
+    let line = Rect { height: 1.min(inside.height), ..inside };
     let (sign, key) = ("> ", look.theme.key);
     let used = put(buf, line, (line.x, line.y), sign, line.width, key, look);
-    let rest = Rect {
-        x: line.x + used,
-        width: line.width - used,
-        ..line
-    };
+    let rest = Rect { x: line.x + used, width: line.width - used, ..line };
     dialog::editor(rest, buf, &palette.editor, look);
-    let list = Rect {
-        y: inside.y + 1,
-        height: inside.height.saturating_sub(1),
-        ..inside
-    };
+    let list = Rect { y: inside.y + 1, height: inside.height.saturating_sub(1), ..inside };
     let first = follow(0, palette.selected, usize::from(list.height), found.len());
-    for (i, (y, spec)) in (list.y..list.bottom())
-        .zip(found.iter().skip(first))
-        .enumerate()
-    {
-        let style = if first + i == palette.selected {
-            look.theme.cursor
-        } else {
-            look.theme.text
-        };
+    for (i, (y, spec)) in (list.y..list.bottom()).zip(found.iter().skip(first)).enumerate() {
+        let style = if first + i == palette.selected { look.theme.cursor } else { look.theme.text };
         let keys = keys_of(keymap, spec, look);
         // The keys stand at the right end, where they leave the words most of the line.
         let right = look.width(&keys).min(list.width / 3);
-        let text = format!(
-            "{}  {}",
-            look.fit(spec.name, 18, Align::Left),
-            tr(look.lang, spec.key)
-        );
+        let text = format!("{}  {}", look.fit(spec.name, 18, Align::Left), tr(look.lang, spec.key));
         let text = look.fit(&text, list.width - right, Align::Left);
-        let used = put(
-            buf,
-            list,
-            (list.x, y),
-            &text,
-            list.width - right,
-            style,
-            look,
-        );
+        let used = put(buf, list, (list.x, y), &text, list.width - right, style, look);
         let keys = look.fit(&keys, right, Align::Right);
         put(buf, list, (list.x + used, y), &keys, right, style, look);
     }
@@ -176,10 +107,8 @@ fn palette(palette: &Palette, keymap: &Keymap, area: Rect, buf: &mut Buffer, loo
 fn keys_of(keymap: &Keymap, spec: &Spec, look: &Look) -> String {
     let arrows = look.glyphs.set == GlyphSet::Unicode;
     let bound = keymap.bindings().iter();
-    let mut labels: Vec<String> = bound
-        .filter(|b| b.action.line() == spec.name)
-        .map(|b| b.keys.label(arrows))
-        .collect();
+    let mut labels: Vec<String> =
+        bound.filter(|b| b.action.line() == spec.name).map(|b| b.keys.label(arrows)).collect();
     labels.dedup();
     labels.truncate(2);
     labels.join(" ")
@@ -188,32 +117,13 @@ fn keys_of(keymap: &Keymap, spec: &Spec, look: &Look) -> String {
 fn export(form: &ExportForm, area: Rect, buf: &mut Buffer, look: &Look) {
     let word = |key: &str| tr(look.lang, key);
     let fields = [
-        Field::Choice {
-            label: word("tui.export.format"),
-            words: &FORMATS,
-            chosen: form.format,
-        },
-        Field::Line {
-            label: word("tui.export.range"),
-            editor: &form.range,
-        },
-        Field::Line {
-            label: word("tui.export.path"),
-            editor: &form.path,
-        },
+        Field::Choice { label: word("tui.export.format"), words: &FORMATS, chosen: form.format },
+        Field::Line { label: word("tui.export.range"), editor: &form.range },
+        Field::Line { label: word("tui.export.path"), editor: &form.path },
     ];
     let width = area.width.saturating_sub(8).min(70);
     let inside = dialog::popup(area, buf, word("tui.export.title"), (width, 4), look);
-    dialog::form(
-        Rect {
-            height: 3.min(inside.height),
-            ..inside
-        },
-        buf,
-        &fields,
-        form.field,
-        look,
-    );
+    dialog::form(Rect { height: 3.min(inside.height), ..inside }, buf, &fields, form.field, look);
     if inside.height > 3 {
         let (text, style) = match &form.wrong {
             Some(why) => (why.render(look.lang), look.theme.bad),

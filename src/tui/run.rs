@@ -24,11 +24,7 @@ use crate::app::ui::{Focus, Settings};
 /// How everything looks under these settings.
 pub fn look(settings: &Settings, environment: Environment) -> Look {
     let depth = Depth::resolve(settings.color, environment);
-    Look::new(
-        Theme::new(&settings.theme, depth),
-        Glyphs::of(settings.glyphs),
-        settings.lang,
-    )
+    Look::new(Theme::new(&settings.theme, depth), Glyphs::of(settings.glyphs), settings.lang)
 }
 
 /// Draws the whole screen.
@@ -50,20 +46,12 @@ pub enum Still {
 }
 
 /// What a screen of this size shows, as text.
-pub fn still(
-    app: &App,
-    (columns, rows): (u16, u16),
-    environment: Environment,
-    format: Still,
-) -> String {
+pub fn still(app: &App, (columns, rows): (u16, u16), environment: Environment, format: Still) -> String {
     let area = Rect::new(0, 0, columns, rows);
     let mut buf = Buffer::empty(area);
     // Characters alone must tell what colours would.
     let environment = match format {
-        Still::Text => Environment {
-            no_color: true,
-            detected: Depth::None,
-        },
+        Still::Text => Environment { no_color: true, detected: Depth::None },
         Still::Ansi | Still::Svg => environment,
     };
     let look = look(&app.ui.settings, environment);
@@ -140,11 +128,7 @@ impl OnTerminal {
                     Some(Target::Term(_)) => Focus::Text,
                     None => self.app.ui.focus,
                 };
-                if self.app.ui.focus == Focus::Steps {
-                    1
-                } else {
-                    times
-                }
+                if self.app.ui.focus == Focus::Steps { 1 } else { times }
             }
         };
         let mut effects = Vec::new();
@@ -166,17 +150,11 @@ impl Program for OnTerminal {
         if let Input::Mouse(mouse) = input
             && let Some(effects) = self.mouse(mouse)
         {
-            return Step {
-                effects,
-                changed: true,
-            };
+            return Step { effects, changed: true };
         }
         let effects = self.app.input(&input);
         self.look = look(&self.app.ui.settings, self.environment);
-        Step {
-            effects,
-            changed: true,
-        }
+        Step { effects, changed: true }
     }
 
     fn report(&mut self, report: Report) {
@@ -205,12 +183,7 @@ pub fn run(mut app: App) -> io::Result<App> {
     let environment = Environment::read();
     let look = look(&app.ui.settings, environment);
     app.debugger.live = true;
-    let mut program = OnTerminal {
-        app,
-        environment,
-        look,
-        shown: Shown::default(),
-    };
+    let mut program = OnTerminal { app, environment, look, shown: Shown::default() };
     event_loop::run(&mut program)?;
     Ok(program.app)
 }

@@ -39,12 +39,7 @@ fn runs(buf: &Buffer, y: u16, joins: impl Fn(&Run, u16, Style) -> bool) -> Vec<R
                 run.text.push_str(cell.symbol());
                 run.width += width;
             }
-            _ => out.push(Run {
-                x,
-                width,
-                text: cell.symbol().to_owned(),
-                style: cell.style(),
-            }),
+            _ => out.push(Run { x, width, text: cell.symbol().to_owned(), style: cell.style() }),
         }
     }
     out
@@ -119,16 +114,10 @@ const FONT: f64 = 15.0;
 /// The screen as an SVG picture on a dark or light ground.
 pub fn svg(buf: &Buffer, dark: bool) -> String {
     let (w, h) = CELL;
-    let (ground, ink) = if dark {
-        ([0x1a, 0x1b, 0x1e], [0xd8, 0xd9, 0xda])
-    } else {
-        ([0xff, 0xff, 0xff], [0x20, 0x22, 0x26])
-    };
+    let (ground, ink) =
+        if dark { ([0x1a, 0x1b, 0x1e], [0xd8, 0xd9, 0xda]) } else { ([0xff, 0xff, 0xff], [0x20, 0x22, 0x26]) };
     let hex = |[r, g, b]: [u8; 3]| format!("#{r:02x}{g:02x}{b:02x}");
-    let (width, height) = (
-        f64::from(buf.area.width) * w + 2.0 * w,
-        f64::from(buf.area.height) * h + h,
-    );
+    let (width, height) = (f64::from(buf.area.width) * w + 2.0 * w, f64::from(buf.area.height) * h + h);
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" \
          height=\"{height}\" font-family=\"'JetBrains Mono','DejaVu Sans Mono',Menlo,Consolas,\
@@ -172,9 +161,7 @@ pub fn svg(buf: &Buffer, dark: bool) -> String {
     for y in buf.area.top()..buf.area.bottom() {
         // Wide glyphs stand in runs of their own, so that a font of other proportions cannot shift what follows.
         let wide = |r: &Run| usize::from(r.width) > r.text.chars().count();
-        for run in runs(buf, y, |r, width, style| {
-            r.style == style && wide(r) == (width > 1)
-        }) {
+        for run in runs(buf, y, |r, width, style| r.style == style && wide(r) == (width > 1)) {
             let trimmed = run.text.trim();
             let underlined = run.style.add_modifier.contains(Modifier::UNDERLINED);
             if trimmed.is_empty() && !underlined {
@@ -276,12 +263,7 @@ fn name(style: Style) -> String {
     if let Some(bg) = style.bg.filter(|c| *c != Color::Reset) {
         parts.push(format!("on {bg}"));
     }
-    parts.extend(
-        style
-            .add_modifier
-            .iter_names()
-            .map(|(name, _)| name.to_lowercase()),
-    );
+    parts.extend(style.add_modifier.iter_names().map(|(name, _)| name.to_lowercase()));
     parts.join(" ")
 }
 
@@ -297,9 +279,7 @@ mod tests {
             0,
             1,
             "x",
-            Style::new()
-                .bg(Color::Rgb(1, 2, 3))
-                .add_modifier(Modifier::BOLD | Modifier::REVERSED),
+            Style::new().bg(Color::Rgb(1, 2, 3)).add_modifier(Modifier::BOLD | Modifier::REVERSED),
         );
         buf
     }
@@ -311,35 +291,21 @@ mod tests {
 
     #[test]
     fn as_ansi() {
-        assert_eq!(
-            ansi(&sample()),
-            "\x1b[31ma水<b\x1b[0m   \n\x1b[1;7;48;2;1;2;3mx\x1b[0m       \n"
-        );
+        assert_eq!(ansi(&sample()), "\x1b[31ma水<b\x1b[0m   \n\x1b[1;7;48;2;1;2;3mx\x1b[0m       \n");
     }
 
     #[test]
     fn as_svg_wide_glyphs_are_placed_by_the_grid() {
         let svg = svg(&sample(), true);
-        assert!(
-            svg.contains(">水</tspan>") && svg.contains(">&lt;b</text>"),
-            "{svg}"
-        );
+        assert!(svg.contains(">水</tspan>") && svg.contains(">&lt;b</text>"), "{svg}");
         let wide = svg.lines().find(|l| l.contains('水')).unwrap();
-        assert!(
-            wide.contains("<tspan x=\"19.5\">") && !wide.contains("textLength"),
-            "{wide}"
-        );
+        assert!(wide.contains("<tspan x=\"19.5\">") && !wide.contains("textLength"), "{wide}");
         // Reversed on a ground of its own: the ink becomes the ground.
-        assert!(
-            svg.contains("<rect x=\"9\" y=\"28.5\" width=\"9\" height=\"19\" fill=\"#d8d9da\"/>")
-        );
+        assert!(svg.contains("<rect x=\"9\" y=\"28.5\" width=\"9\" height=\"19\" fill=\"#d8d9da\"/>"));
     }
 
     #[test]
     fn as_a_style_map() {
-        assert_eq!(
-            with_styles(&sample()),
-            "a水<b\nx\n--\naaaaa\nb\n--\na = Red\nb = on #010203 bold reversed\n"
-        );
+        assert_eq!(with_styles(&sample()), "a水<b\nx\n--\naaaaa\nb\n--\na = Red\nb = on #010203 bold reversed\n");
     }
 }

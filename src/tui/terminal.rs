@@ -8,12 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
-use crossterm::event::{
-    DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture,
-};
+use crossterm::event::{DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture};
 use crossterm::terminal::{
-    BeginSynchronizedUpdate, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen,
-    disable_raw_mode, enable_raw_mode,
+    BeginSynchronizedUpdate, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode,
+    enable_raw_mode,
 };
 use crossterm::{cursor, execute, queue};
 use ratatui::Frame;
@@ -41,12 +39,7 @@ pub fn enter() -> io::Result<()> {
     }
     let taken = enable_raw_mode().and_then(|()| {
         let mut out = io::stdout();
-        queue!(
-            out,
-            EnterAlternateScreen,
-            EnableBracketedPaste,
-            cursor::Hide
-        )?;
+        queue!(out, EnterAlternateScreen, EnableBracketedPaste, cursor::Hide)?;
         if MOUSE.load(Ordering::SeqCst) {
             queue!(out, EnableMouseCapture)?;
         }
@@ -83,11 +76,7 @@ pub fn set_mouse(on: bool) -> io::Result<()> {
         return Ok(());
     }
     let _lock = writing();
-    if on {
-        execute!(io::stdout(), EnableMouseCapture)
-    } else {
-        execute!(io::stdout(), DisableMouseCapture)
-    }
+    if on { execute!(io::stdout(), EnableMouseCapture) } else { execute!(io::stdout(), DisableMouseCapture) }
 }
 
 /// Writes a control sequence that draws nothing (such as one for the clipboard).

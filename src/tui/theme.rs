@@ -37,10 +37,7 @@ impl Environment {
             Some(_) => Depth::Ansi16,
             None => Depth::None,
         };
-        Self {
-            no_color: std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty()),
-            detected,
-        }
+        Self { no_color: std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty()), detected }
     }
 }
 
@@ -61,9 +58,7 @@ impl Depth {
     pub fn color(self, color: Color) -> Option<Color> {
         match (self, color) {
             (Depth::None, _) => None,
-            (Depth::Ansi256, Color::Rgb(r, g, b)) => {
-                Some(Color::Indexed(nearest(16..=255, [r, g, b])))
-            }
+            (Depth::Ansi256, Color::Rgb(r, g, b)) => Some(Color::Indexed(nearest(16..=255, [r, g, b]))),
             (Depth::Ansi16, Color::Rgb(r, g, b)) => Some(ansi(nearest(0..=15, [r, g, b]))),
             (Depth::Ansi16, Color::Indexed(n)) if n >= 16 => Some(ansi(nearest(0..=15, xterm(n)))),
             (_, c) => Some(c),
@@ -72,11 +67,7 @@ impl Depth {
 
     /// `style` in the colours that the terminal has.
     pub fn style(self, style: Style) -> Style {
-        Style {
-            fg: style.fg.and_then(|c| self.color(c)),
-            bg: style.bg.and_then(|c| self.color(c)),
-            ..style
-        }
+        Style { fg: style.fg.and_then(|c| self.color(c)), bg: style.bg.and_then(|c| self.color(c)), ..style }
     }
 }
 
@@ -84,11 +75,7 @@ fn nearest(indices: std::ops::RangeInclusive<u8>, rgb: [u8; 3]) -> u8 {
     let distance = |n: &u8| -> u32 {
         let other = xterm(*n);
         // The eye weighs green most: the usual cheap approximation.
-        [2, 4, 3]
-            .iter()
-            .zip(rgb.iter().zip(other))
-            .map(|(w, (a, b))| w * u32::from(a.abs_diff(b)).pow(2))
-            .sum()
+        [2, 4, 3].iter().zip(rgb.iter().zip(other)).map(|(w, (a, b))| w * u32::from(a.abs_diff(b)).pow(2)).sum()
     };
     indices.min_by_key(distance).unwrap_or(0)
 }
@@ -181,9 +168,7 @@ struct Entry {
 fn color<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Color>, D::Error> {
     let text = String::deserialize(deserializer)?;
     let color = text.parse();
-    color
-        .map(Some)
-        .map_err(|_| serde::de::Error::custom(format!("`{text}` is no colour")))
+    color.map(Some).map_err(|_| serde::de::Error::custom(format!("`{text}` is no colour")))
 }
 
 impl Entry {
@@ -198,12 +183,7 @@ impl Entry {
         ] {
             modifiers.set(modifier, on);
         }
-        Style {
-            fg: self.fg,
-            bg: self.bg,
-            ..Style::default()
-        }
-        .add_modifier(modifiers)
+        Style { fg: self.fg, bg: self.bg, ..Style::default() }.add_modifier(modifiers)
     }
 }
 
@@ -276,14 +256,8 @@ roles! {
 const FILES: [(&str, &str); 4] = [
     ("dark", include_str!("../../assets/themes/dark.ron")),
     ("light", include_str!("../../assets/themes/light.ron")),
-    (
-        "high-contrast",
-        include_str!("../../assets/themes/high-contrast.ron"),
-    ),
-    (
-        "monochrome",
-        include_str!("../../assets/themes/monochrome.ron"),
-    ),
+    ("high-contrast", include_str!("../../assets/themes/high-contrast.ron")),
+    ("monochrome", include_str!("../../assets/themes/monochrome.ron")),
 ];
 
 impl Theme {
@@ -293,14 +267,9 @@ impl Theme {
     /// Where a file in `assets/themes` is wrong, which a test excludes.
     pub fn new(name: &str, depth: Depth) -> Self {
         let (name, source) = FILES.iter().find(|f| f.0 == name).unwrap_or(&FILES[0]);
-        let file: File =
-            ron::from_str(source).unwrap_or_else(|e| panic!("assets/themes/{name}.ron: {e}"));
+        let file: File = ron::from_str(source).unwrap_or_else(|e| panic!("assets/themes/{name}.ron: {e}"));
         // A theme without colours has none, whatever the terminal could show.
-        let depth = if *name == "monochrome" {
-            Depth::None
-        } else {
-            depth
-        };
+        let depth = if *name == "monochrome" { Depth::None } else { depth };
         Self::from_file(&file, depth)
     }
 }
@@ -341,18 +310,12 @@ mod tests {
         assert_eq!(c(Depth::Ansi256, 128, 128, 128), Some(Color::Indexed(244)));
         assert_eq!(c(Depth::Ansi16, 250, 10, 10), Some(Color::LightRed));
         assert_eq!(c(Depth::None, 1, 2, 3), None);
-        assert_eq!(
-            Depth::Ansi16.color(Color::Indexed(196)),
-            Some(Color::LightRed)
-        );
+        assert_eq!(Depth::Ansi16.color(Color::Indexed(196)), Some(Color::LightRed));
     }
 
     #[test]
     fn a_person_outranks_the_environment() {
-        let env = |no_color| Environment {
-            no_color,
-            detected: Depth::Ansi256,
-        };
+        let env = |no_color| Environment { no_color, detected: Depth::Ansi256 };
         assert_eq!(Depth::resolve(ColorMode::Auto, env(false)), Depth::Ansi256);
         assert_eq!(Depth::resolve(ColorMode::Auto, env(true)), Depth::None);
         assert_eq!(Depth::resolve(ColorMode::Truecolor, env(true)), Depth::True);

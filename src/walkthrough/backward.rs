@@ -44,13 +44,7 @@ struct Shown {
 
 /// Steps for the gradients of `program`, whose run is `run`. `forward` are the steps of the forward run, whose nodes
 /// `program` begins with.
-pub fn backward_plan(
-    program: &Program,
-    run: usize,
-    loss: &str,
-    forward: &[Step],
-    start: Start,
-) -> Vec<Step> {
+pub fn backward_plan(program: &Program, run: usize, loss: &str, forward: &[Step], start: Start) -> Vec<Step> {
     let Some(gradients) = Gradients::find(program, loss) else {
         return Vec::new();
     };
@@ -78,20 +72,10 @@ pub fn backward_plan(
                 of,
                 slice: Slice::all(),
                 symbol: mirror.symbol(of, &mirror.name(of), &Slice::all(), rest),
-                role: if rest.is_empty() && parameter {
-                    Role::Result
-                } else {
-                    Role::Auxiliary
-                },
+                role: if rest.is_empty() && parameter { Role::Result } else { Role::Auxiliary },
             };
-            let home = inside
-                .and_then(|input| mirror.home(input))
-                .or_else(|| mirror.home(of))
-                .unwrap_or(0);
-            stages
-                .entry((Reverse(home), parameter && views.is_empty()))
-                .or_default()
-                .push(shown);
+            let home = inside.and_then(|input| mirror.home(input)).or_else(|| mirror.home(of)).unwrap_or(0);
+            stages.entry((Reverse(home), parameter && views.is_empty())).or_default().push(shown);
         }
         let mut whole = false;
         for &(step, view) in views {
@@ -100,35 +84,20 @@ pub fn backward_plan(
                 continue;
             }
             whole |= !fits;
-            let role = if rest.is_empty() {
-                view.role
-            } else {
-                Role::Auxiliary
-            };
-            stages
-                .entry((Reverse(step), false))
-                .or_default()
-                .push(Shown {
-                    grad: id,
-                    of,
-                    slice: if fits {
-                        view.slice.clone()
-                    } else {
-                        Slice::all()
-                    },
-                    symbol: mirror.symbol(of, &mirror.called(of, view), &view.slice, rest),
-                    role,
-                });
+            let role = if rest.is_empty() { view.role } else { Role::Auxiliary };
+            stages.entry((Reverse(step), false)).or_default().push(Shown {
+                grad: id,
+                of,
+                slice: if fits { view.slice.clone() } else { Slice::all() },
+                symbol: mirror.symbol(of, &mirror.called(of, view), &view.slice, rest),
+                role,
+            });
         }
     }
     let mut steps: Vec<Step> = Vec::new();
     let (mut phase, mut section, mut part) = (String::new(), start.section - 1, 0u32);
     for shown in stages.into_values() {
-        let main = shown
-            .iter()
-            .rfind(|s| s.role == Role::Result)
-            .or(shown.last())
-            .map(|s| s.of);
+        let main = shown.iter().rfind(|s| s.role == Role::Result).or(shown.last()).map(|s| s.of);
         let views: Vec<View> = shown
             .into_iter()
             .filter_map(|s| {
@@ -190,21 +159,14 @@ impl<'a> Mirror<'a> {
         for (i, step) in forward.iter().enumerate() {
             for view in &step.views {
                 let seen = views.entry(view.node).or_default();
-                let known = seen
-                    .iter()
-                    .any(|(_, v)| v.slice == view.slice || v.slice.is_all());
+                let known = seen.iter().any(|(_, v)| v.slice == view.slice || v.slice.is_all());
                 if !known {
                     seen.push((i, view));
                 }
             }
         }
         let of = gradients.iter().map(|(x, g)| (g, x)).collect();
-        Self {
-            program,
-            gradients,
-            views,
-            of,
-        }
+        Self { program, gradients, views, of }
     }
 
     /// The forward node that a node of the backward pass belongs to, and what of it the node is (empty: its gradient).
@@ -231,8 +193,7 @@ impl<'a> Mirror<'a> {
     fn norm_input(&self, of: NodeId) -> Option<NodeId> {
         let node = self.program.node(of);
         match self.program.scope(node.scope).kind {
-            ScopeKind::LayerNorm { input, output, .. }
-            | ScopeKind::RmsNorm { input, output, .. }
+            ScopeKind::LayerNorm { input, output, .. } | ScopeKind::RmsNorm { input, output, .. }
                 if output != of && !matches!(node.op, Op::Leaf(_)) =>
             {
                 Some(input)
@@ -245,11 +206,7 @@ impl<'a> Mirror<'a> {
     fn called(&self, of: NodeId, view: &View) -> String {
         let seen = self.views.get(&of).map_or(&[][..], Vec::as_slice);
         let same = seen.iter().filter(|(_, v)| v.symbol == view.symbol);
-        if same.count() > 1 {
-            numbered(&view.symbol, &view.slice)
-        } else {
-            view.symbol.clone()
-        }
+        if same.count() > 1 { numbered(&view.symbol, &view.slice) } else { view.symbol.clone() }
     }
 
     /// What a node is called: as the forward steps call it, where they have one name for it.
@@ -270,16 +227,8 @@ impl<'a> Mirror<'a> {
             }
             let scope = self.program.node(at).scope;
             at = match self.program.scope(scope).kind {
-                ScopeKind::LayerNorm { output, .. } | ScopeKind::RmsNorm { output, .. }
-                    if output != at =>
-                {
-                    output
-                }
-                _ => *self
-                    .program
-                    .users(at)
-                    .iter()
-                    .find(|u| self.gradients.of(**u).is_some())?,
+                ScopeKind::LayerNorm { output, .. } | ScopeKind::RmsNorm { output, .. } if output != at => output,
+                _ => *self.program.users(at).iter().find(|u| self.gradients.of(**u).is_some())?,
             };
         }
         None
@@ -292,10 +241,7 @@ impl<'a> Mirror<'a> {
         }
         if let Some(reader) = rest.strip_prefix("from.") {
             let reader = reader.strip_suffix(".product").unwrap_or(reader);
-            let name = self
-                .program
-                .find(reader)
-                .map_or_else(|| symbol_of(reader, &Slice::all()), |id| self.name(id));
+            let name = self.program.find(reader).map_or_else(|| symbol_of(reader, &Slice::all()), |id| self.name(id));
             return format!("∂L/∂{symbol}←{name}");
         }
         if rest == "row_sum" {
@@ -396,12 +342,8 @@ fn kind(program: &Program, gradients: &Gradients, of: NodeId) -> Kind {
     }
     let node = program.node(of);
     let last = node.path.rsplit('.').next().unwrap_or(&node.path);
-    let readers: Vec<NodeId> = program
-        .users(of)
-        .iter()
-        .copied()
-        .filter(|u| *u <= gradients.loss && gradients.of(*u).is_some())
-        .collect();
+    let readers: Vec<NodeId> =
+        program.users(of).iter().copied().filter(|u| *u <= gradients.loss && gradients.of(*u).is_some()).collect();
     let reads = |fits: &dyn Fn(&Op) -> bool| readers.iter().any(|r| fits(&program.node(*r).op));
     if matches!(node.op, Op::Leaf(Leaf::Parameter)) {
         return if reads(&|op| matches!(op, Op::Gather(Pick::Rows))) {
@@ -412,8 +354,7 @@ fn kind(program: &Program, gradients: &Gradients, of: NodeId) -> Kind {
             Kind::Weight
         };
     }
-    let logits =
-        |k: &ScopeKind| matches!(k, ScopeKind::CrossEntropy { logits, .. } if *logits == of);
+    let logits = |k: &ScopeKind| matches!(k, ScopeKind::CrossEntropy { logits, .. } if *logits == of);
     if program.scopes().any(|(_, scope)| logits(&scope.kind)) {
         return Kind::Logits;
     }

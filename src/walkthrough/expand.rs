@@ -12,17 +12,11 @@ pub fn expand(program: &Program, step: &Step) -> Vec<Step> {
         let prefix = format!("gen.{call}.");
         let none = |_: &str, _: &Slice| None;
         let inside = |id: NodeId| program.node(id).path.starts_with(&prefix);
-        return numbered(
-            step,
-            plan(program, step.run, Detail::Grouped, &none, &inside),
-        );
+        return numbered(step, plan(program, step.run, Detail::Grouped, &none, &inside));
     }
     let units = units(program, step);
     if units.len() > 1 {
-        let steps = units
-            .into_iter()
-            .map(|views| part(program, step, views))
-            .collect();
+        let steps = units.into_iter().map(|views| part(program, step, views)).collect();
         return numbered(step, steps);
     }
     let Some(main) = step.results().last() else {
@@ -32,21 +26,13 @@ pub fn expand(program: &Program, step: &Step) -> Vec<Step> {
     if nodes.len() < 2 {
         return Vec::new();
     }
-    let steps = nodes
-        .into_iter()
-        .filter_map(|id| primitive(program, step, main, id))
-        .collect();
+    let steps = nodes.into_iter().filter_map(|id| primitive(program, step, main, id)).collect();
     numbered(step, steps)
 }
 
 fn numbered(parent: &Step, mut steps: Vec<Step>) -> Vec<Step> {
     for (i, step) in steps.iter_mut().enumerate() {
-        step.number = parent
-            .number
-            .iter()
-            .copied()
-            .chain([i as u32 + 1])
-            .collect();
+        step.number = parent.number.iter().copied().chain([i as u32 + 1]).collect();
         step.section.clone_from(&parent.section);
     }
     steps
@@ -59,11 +45,7 @@ fn decoding_call(program: &Program, step: &Step) -> Option<u32> {
     }
     let call = |v: &View| {
         let path = &program.node(v.node).path;
-        path.strip_prefix("gen.")?
-            .split('.')
-            .next()?
-            .parse::<u32>()
-            .ok()
+        path.strip_prefix("gen.")?.split('.').next()?.parse::<u32>().ok()
     };
     let first = call(step.views.first()?)?;
     let several = step.views.len() > 2 && step.views.iter().all(|v| call(v) == Some(first));
@@ -100,12 +82,7 @@ fn unit_key(program: &Program, id: NodeId) -> String {
 }
 
 fn part(program: &Program, step: &Step, views: Vec<View>) -> Step {
-    let main = views
-        .iter()
-        .rfind(|v| v.role == Role::Result)
-        .or(views.last())
-        .expect("a unit has views")
-        .clone();
+    let main = views.iter().rfind(|v| v.role == Role::Result).or(views.last()).expect("a unit has views").clone();
     Step {
         title: title_of(program, main.node, &main.slice),
         note: Words::Empty,
@@ -128,14 +105,7 @@ fn primitives(program: &Program, id: NodeId) -> Vec<NodeId> {
     );
     let mut nodes = Vec::new();
     if composite {
-        nodes.extend(
-            program
-                .scope(scope)
-                .nodes
-                .clone()
-                .map(NodeId)
-                .filter(|n| *n <= id),
-        );
+        nodes.extend(program.scope(scope).nodes.clone().map(NodeId).filter(|n| *n <= id));
     }
     let mut open = vec![id];
     while let Some(at) = open.pop() {
@@ -161,11 +131,7 @@ fn primitives(program: &Program, id: NodeId) -> Vec<NodeId> {
 /// The sub-step of one primitive, seen through the same slice where it fits.
 fn primitive(program: &Program, step: &Step, main: &View, id: NodeId) -> Option<Step> {
     let shape = program.node(id).shape;
-    let slice = if main.slice.resolve(&shape).is_ok() {
-        main.slice.clone()
-    } else {
-        Slice::all()
-    };
+    let slice = if main.slice.resolve(&shape).is_ok() { main.slice.clone() } else { Slice::all() };
     let symbol = if let Some(view) = step.views.iter().find(|v| v.node == id) {
         view.symbol.clone()
     } else {

@@ -59,11 +59,7 @@ impl Words {
             Words::Empty => String::new(),
             Words::Given { en, zh } => {
                 let (first, second) = if lang == Lang::Zh { (zh, en) } else { (en, zh) };
-                if first.is_empty() {
-                    second.clone()
-                } else {
-                    first.clone()
-                }
+                if first.is_empty() { second.clone() } else { first.clone() }
             }
             Words::Message(msg) => msg.render(lang),
             Words::At(msg, place) => msg.clone().arg("where", place.render(lang)).render(lang),
@@ -115,19 +111,8 @@ impl View {
     ) -> Result<Self, Msg> {
         let shape = program.node(node).shape;
         let cells = shown(&slice, &shape).resolve(&shape)?;
-        let role = if is_auxiliary(&program.node(node).path) {
-            Role::Auxiliary
-        } else {
-            Role::Result
-        };
-        Ok(Self {
-            symbol: symbol.into(),
-            run,
-            node,
-            slice,
-            cells,
-            role,
-        })
+        let role = if is_auxiliary(&program.node(node).path) { Role::Auxiliary } else { Role::Result };
+        Ok(Self { symbol: symbol.into(), run, node, slice, cells, role })
     }
 
     /// Shape of what is seen.
@@ -137,19 +122,12 @@ impl View {
 
     /// The cell at `index` of the view.
     pub fn cell(&self, index: &[usize]) -> Cell {
-        Cell {
-            node: self.node,
-            flat: self.cells.flat(index),
-        }
+        Cell { node: self.node, flat: self.cells.flat(index) }
     }
 
     /// The index in the view of a cell, where it is inside.
     pub fn index_of(&self, cell: Cell) -> Option<Vec<usize>> {
-        if cell.node == self.node {
-            self.cells.index_of(cell.flat)
-        } else {
-            None
-        }
+        if cell.node == self.node { self.cells.index_of(cell.flat) } else { None }
     }
 
     /// `symbol[i][j]` for the cell at `index`.
@@ -172,11 +150,7 @@ fn shown(slice: &Slice, shape: &Shape) -> Slice {
         }
     }
     // [batch, token] of one sequence is a row of tokens.
-    if shape.rank() == 2
-        && shape.axes()[0] == Axis::Batch
-        && shape.dims()[0] == 1
-        && !named(Axis::Batch)
-    {
+    if shape.rank() == 2 && shape.axes()[0] == Axis::Batch && shape.dims()[0] == 1 && !named(Axis::Batch) {
         out = out.and(Axis::Batch, Pick::At(0));
     }
     out
@@ -188,16 +162,7 @@ pub fn is_auxiliary(path: &str) -> bool {
     !path.starts_with("grad.")
         && matches!(
             last,
-            "max"
-                | "shift"
-                | "exp"
-                | "sum"
-                | "mean"
-                | "var"
-                | "mean_square"
-                | "scores_raw"
-                | "mask"
-                | "mask_bias"
+            "max" | "shift" | "exp" | "sum" | "mean" | "var" | "mean_square" | "scores_raw" | "mask" | "mask_bias"
         )
         && path != "loss.mean"
 }
@@ -226,19 +191,13 @@ pub struct Step {
 impl Step {
     /// `40.1`.
     pub fn label(&self) -> String {
-        self.number
-            .iter()
-            .map(u32::to_string)
-            .collect::<Vec<_>>()
-            .join(".")
+        self.number.iter().map(u32::to_string).collect::<Vec<_>>().join(".")
     }
 
     /// Its results; all views where none is marked.
     pub fn results(&self) -> impl Iterator<Item = &View> {
         let any = self.views.iter().any(|v| v.role == Role::Result);
-        self.views
-            .iter()
-            .filter(move |v| !any || v.role == Role::Result)
+        self.views.iter().filter(move |v| !any || v.role == Role::Result)
     }
 
     /// The view that holds `cell`, results before auxiliaries.

@@ -39,9 +39,7 @@ fn one(word: &str, lang: Lang) -> String {
         .or_else(|| numbered("decoder.", "phase.decoder_layer"))
         .or_else(|| numbered("gen.", "phase.call"));
     match name {
-        Some(name) if bare.len() < word.len() => {
-            Msg::new("phase.brackets").arg("name", name).render(lang)
-        }
+        Some(name) if bare.len() < word.len() => Msg::new("phase.brackets").arg("name", name).render(lang),
         Some(name) => name,
         None => word.to_owned(),
     }
@@ -85,10 +83,7 @@ impl Location {
                 words.push(part.to_owned());
             }
         }
-        Self {
-            words,
-            slice: (!slice.is_all()).then(|| slice.clone()),
-        }
+        Self { words, slice: (!slice.is_all()).then(|| slice.clone()) }
     }
 
     pub(super) fn render(&self, lang: Lang) -> String {
@@ -127,10 +122,7 @@ mod tests {
         let zh = |p| phase_name(p, Lang::Zh);
         assert_eq!(en("encoder.1"), "Encoder layer 1");
         assert_eq!(zh("encoder.1"), "编码器第 1 层");
-        assert_eq!(
-            en("decoder.2 cross-attention (training)"),
-            "Decoder layer 2 cross-attention (training)"
-        );
+        assert_eq!(en("decoder.2 cross-attention (training)"), "Decoder layer 2 cross-attention (training)");
         assert_eq!(zh("decoder.1 (training)"), "解码器第 1 层（训练）");
         assert_eq!(en("gen.3 decoder.1"), "Call 3: Decoder layer 1");
         assert_eq!(en("my own"), "my own");
@@ -139,21 +131,11 @@ mod tests {
     #[test]
     fn titles_lose_what_the_phase_says() {
         let en = |t, p| short_title(t, p, Lang::En);
-        assert_eq!(
-            en("Encoder layer 1, head 1: attention scores", "encoder.1"),
-            "head 1: attention scores"
-        );
-        assert_eq!(
-            en("Queries · decoder 2 · self_attn", "decoder.2"),
-            "Queries · self_attn"
-        );
+        assert_eq!(en("Encoder layer 1, head 1: attention scores", "encoder.1"), "head 1: attention scores");
+        assert_eq!(en("Queries · decoder 2 · self_attn", "decoder.2"), "Queries · self_attn");
         assert_eq!(en("Encoder layer 1", "encoder.1"), "Encoder layer 1");
         assert_eq!(
-            short_title(
-                "解码器第 1 层：掩码后的 softmax",
-                "decoder.1 (training)",
-                Lang::Zh
-            ),
+            short_title("解码器第 1 层：掩码后的 softmax", "decoder.1 (training)", Lang::Zh),
             "掩码后的 softmax"
         );
     }

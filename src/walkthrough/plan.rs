@@ -44,11 +44,7 @@ pub fn plan(
         if next != phase {
             (phase, section, part) = (next, section + 1, 0);
         }
-        let heads = if detail == Detail::Full {
-            head_axis(program, &stage.nodes)
-        } else {
-            None
-        };
+        let heads = if detail == Detail::Full { head_axis(program, &stage.nodes) } else { None };
         let slices: Vec<Slice> = match heads {
             Some((axis, n)) => (0..n as i64).map(|h| Slice::at(axis, h)).collect(),
             None => vec![Slice::all()],
@@ -84,9 +80,7 @@ pub fn plan(
 /// The axis of heads that all of a stage's nodes have.
 fn head_axis(program: &Program, nodes: &[NodeId]) -> Option<(Axis, usize)> {
     let main = program.node(*nodes.last()?);
-    main.shape
-        .iter()
-        .find(|(a, n)| matches!(a, Axis::Head | Axis::KvHead) && *n > 1)
+    main.shape.iter().find(|(a, n)| matches!(a, Axis::Head | Axis::KvHead) && *n > 1)
 }
 
 fn stages(program: &Program, detail: Detail, take: &dyn Fn(NodeId) -> bool) -> Vec<Stage> {
@@ -103,10 +97,7 @@ fn stages(program: &Program, detail: Detail, take: &dyn Fn(NodeId) -> bool) -> V
         let key = stage_key(program, id, detail);
         match stages.last_mut() {
             Some(last) if last.key == key => last.nodes.push(id),
-            _ => stages.push(Stage {
-                nodes: vec![id],
-                key,
-            }),
+            _ => stages.push(Stage { nodes: vec![id], key }),
         }
     }
     for stage in &mut stages {
@@ -208,11 +199,7 @@ pub(super) fn symbol_of(path: &str, slice: &Slice) -> String {
         (_, "weight" | "bias" | "gamma" | "beta" | "ids" | "out") => "",
         _ => last,
     };
-    if stem.is_empty() {
-        numbered(&format!("{before}.{last}"), slice)
-    } else {
-        numbered(stem, slice)
-    }
+    if stem.is_empty() { numbered(&format!("{before}.{last}"), slice) } else { numbered(stem, slice) }
 }
 
 /// A name with the number of the head that is looked at, counted from 1.
@@ -240,12 +227,8 @@ fn kind_of(program: &Program, path: &str) -> String {
 
 /// The part of a path that says what a node is, whatever its layer: `self_attn.q`.
 fn place_free(path: &str) -> String {
-    let parts: Vec<&str> = path
-        .split('.')
-        .filter(|p| p.parse::<u32>().is_err() && *p != "gen")
-        .collect();
-    let skip =
-        usize::from(matches!(parts.first(), Some(&("encoder" | "decoder"))) && parts.len() > 1);
+    let parts: Vec<&str> = path.split('.').filter(|p| p.parse::<u32>().is_err() && *p != "gen").collect();
+    let skip = usize::from(matches!(parts.first(), Some(&("encoder" | "decoder"))) && parts.len() > 1);
     let mut name = parts[skip..].join("_");
     for numbered in ["norm", "residual", "sublayer"] {
         for digit in ["1", "2", "3"] {
@@ -258,9 +241,7 @@ fn place_free(path: &str) -> String {
 /// The title of the step that computes `id`.
 pub fn title_of(program: &Program, id: NodeId, slice: &Slice) -> Words {
     let path = &*program.node(id).path;
-    let (of, gradient) = path
-        .strip_prefix("grad.")
-        .map_or((path, false), |p| (p, true));
+    let (of, gradient) = path.strip_prefix("grad.").map_or((path, false), |p| (p, true));
     let kind = kind_of(program, of);
     if gradient {
         return Words::Message(Msg::new("walk.gradient").arg("path", of));

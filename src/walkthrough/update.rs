@@ -29,13 +29,7 @@ const PARTS: &[(&str, &str, bool)] = &[
 
 /// Steps for the update in `program`, whose run is `run`. `forward` are the steps of the forward run, whose nodes
 /// `program` begins with.
-pub fn update_plan(
-    program: &Program,
-    run: usize,
-    loss: &str,
-    forward: &[Step],
-    start: Start,
-) -> Vec<Step> {
+pub fn update_plan(program: &Program, run: usize, loss: &str, forward: &[Step], start: Start) -> Vec<Step> {
     let Some(gradients) = Gradients::find(program, loss) else {
         return Vec::new();
     };
@@ -77,36 +71,20 @@ pub fn update_plan(
         let id = program.find(&format!("update.{name}"))?;
         view(id, (*symbol).to_owned(), &Slice::all(), Role::Result)
     });
-    push(
-        views.collect(),
-        Msg::new("update.title.shared"),
-        "update.note.shared",
-    );
+    push(views.collect(), Msg::new("update.title.shared"), "update.note.shared");
     for (parameter, gradient) in gradients.parameters(program) {
         let path = &program.node(parameter).path;
         let named = mirror.views.get(&parameter).map_or(&[][..], Vec::as_slice);
-        let mut seen: Vec<(String, Slice)> = named
-            .iter()
-            .map(|(_, v)| (v.symbol.clone(), v.slice.clone()))
-            .collect();
+        let mut seen: Vec<(String, Slice)> = named.iter().map(|(_, v)| (v.symbol.clone(), v.slice.clone())).collect();
         if !mirror.covers(parameter, named) {
             seen.push((symbol_of(path, &Slice::all()), Slice::all()));
         }
         let mut views = Vec::new();
         for (symbol, slice) in &seen {
             views.extend(view(parameter, symbol.clone(), slice, Role::Auxiliary));
-            views.extend(view(
-                gradient,
-                format!("∂L/∂{symbol}"),
-                slice,
-                Role::Auxiliary,
-            ));
+            views.extend(view(gradient, format!("∂L/∂{symbol}"), slice, Role::Auxiliary));
             for (name, how, result) in PARTS {
-                let role = if *result {
-                    Role::Result
-                } else {
-                    Role::Auxiliary
-                };
+                let role = if *result { Role::Result } else { Role::Auxiliary };
                 if let Some(id) = program.find(&format!("update.{path}.{name}")) {
                     views.extend(view(id, how.replace("{}", symbol), slice, role));
                 }
@@ -121,11 +99,7 @@ pub fn update_plan(
         } else {
             "update.note.sgd"
         };
-        push(
-            views,
-            Msg::new("update.title.parameter").arg("path", path),
-            note,
-        );
+        push(views, Msg::new("update.title.parameter").arg("path", path), note);
     }
     steps
 }

@@ -23,25 +23,11 @@ pub fn weighted_sum(b: &mut Builder, x: NodeId) -> NodeId {
 
 pub fn weighted_sum_named(b: &mut Builder, name: &str, x: NodeId) -> NodeId {
     let n = b.shape(x).len();
-    let flat = b
-        .reshape(&format!("{name}_flat"), x, Shape::new(&[n]))
-        .unwrap();
-    let weights: Arc<[f64]> = (0..n)
-        .map(|i| 0.4 + 0.37 * ((i * i + 3 * i) % 7) as f64)
-        .collect();
-    let weights = b
-        .constant(
-            &format!("{name}_weights"),
-            Shape::new(&[n]),
-            Constant::Float(weights),
-        )
-        .unwrap();
-    let product = b
-        .binary(&format!("{name}_product"), Binary::Mul, flat, weights)
-        .unwrap();
-    let sum = b
-        .reduce(&format!("{name}_sum"), Reduction::Sum, 0, product)
-        .unwrap();
+    let flat = b.reshape(&format!("{name}_flat"), x, Shape::new(&[n])).unwrap();
+    let weights: Arc<[f64]> = (0..n).map(|i| 0.4 + 0.37 * ((i * i + 3 * i) % 7) as f64).collect();
+    let weights = b.constant(&format!("{name}_weights"), Shape::new(&[n]), Constant::Float(weights)).unwrap();
+    let product = b.binary(&format!("{name}_product"), Binary::Mul, flat, weights).unwrap();
+    let sum = b.reduce(&format!("{name}_sum"), Reduction::Sum, 0, product).unwrap();
     b.reshape(name, sum, Shape::SCALAR).unwrap()
 }
 
@@ -52,18 +38,10 @@ pub fn bindings(program: &Program, seed: u64, scale: f64) -> Bindings<f64> {
         if !matches!(node.op, Op::Leaf(Leaf::Parameter | Leaf::Input(_))) {
             continue;
         }
-        let random = Random {
-            seed,
-            stream: i as u64,
-            kind: RandomKind::Uniform,
-        };
-        let values: Vec<f64> = (0..node.shape.len() as u64)
-            .map(|i| scale * (2.0 * random.eval::<f64>(i) - 1.0))
-            .collect();
-        all.insert(
-            Arc::clone(&node.path),
-            Value::Float(Tensor::new(node.shape, values)),
-        );
+        let random = Random { seed, stream: i as u64, kind: RandomKind::Uniform };
+        let values: Vec<f64> =
+            (0..node.shape.len() as u64).map(|i| scale * (2.0 * random.eval::<f64>(i) - 1.0)).collect();
+        all.insert(Arc::clone(&node.path), Value::Float(Tensor::new(node.shape, values)));
     }
     all
 }
@@ -72,9 +50,7 @@ pub fn bindings(program: &Program, seed: u64, scale: f64) -> Bindings<f64> {
 pub fn run(b: Builder, seed: u64) -> (Arc<Program>, impl Fn(&str) -> Vec<f64>) {
     let program = Arc::new(b.finish());
     let trace = trace::run(&program, &bindings(&program, seed, 1.0)).unwrap();
-    (program, move |path: &str| {
-        trace.at(path).unwrap().float().data().to_vec()
-    })
+    (program, move |path: &str| trace.at(path).unwrap().float().data().to_vec())
 }
 
 /// Appends the backward pass and compares the gradient of every parameter and input with central differences.
@@ -97,16 +73,9 @@ pub fn agree(mut b: Builder, loss: NodeId, seed: u64, scale: f64) -> Check {
         let old = at[path].float();
         let mut data = old.data().to_vec();
         data[cell] += by;
-        moved.insert(
-            Arc::clone(path),
-            Value::Float(Tensor::new(*old.shape(), data)),
-        );
+        moved.insert(Arc::clone(path), Value::Float(Tensor::new(*old.shape(), data)));
         let mut stop = |_: &Program, id: NodeId, _: &Value<f64>| {
-            if id == loss {
-                trace::Flow::Stop
-            } else {
-                trace::Flow::Go
-            }
+            if id == loss { trace::Flow::Stop } else { trace::Flow::Go }
         };
         let run = trace::run_with(&program, &moved, &trace::Settings::default(), &mut stop);
         run.unwrap().value(loss).float().data()[0]
@@ -120,8 +89,7 @@ pub fn agree(mut b: Builder, loss: NodeId, seed: u64, scale: f64) -> Check {
         for cell in 0..node.shape.len() {
             let exact = grad.as_ref().map_or(0.0, |g| g.float().data()[cell]);
             let h = 1e-5;
-            let slope =
-                |h: f64| (loss_at(&node.path, cell, h) - loss_at(&node.path, cell, -h)) / (2.0 * h);
+            let slope = |h: f64| (loss_at(&node.path, cell, h) - loss_at(&node.path, cell, -h)) / (2.0 * h);
             let (wide, narrow) = (slope(h), slope(h / 3.0));
             let size = 1.0 + exact.abs().max(narrow.abs());
             let forward = (loss_at(&node.path, cell, h) - loss_at(&node.path, cell, 0.0)) / h;

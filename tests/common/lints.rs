@@ -23,10 +23,7 @@ pub fn of(
     change: impl FnOnce(&mut Scenario),
 ) -> Session {
     change(&mut scenario);
-    let options = Options {
-        precision,
-        ..Options::default()
-    };
+    let options = Options { precision, ..Options::default() };
     open(scenario, origin, options).unwrap_or_else(|p| panic!("{p:?}"))
 }
 
@@ -72,28 +69,18 @@ pub fn edit(trace: &AnyTrace, path: &str, cell: &[usize], value: f64) -> Edit {
     let program = trace.program();
     let node = program.find(path).unwrap_or_else(|| panic!("{path}"));
     let flat = program.node(node).shape.flat(cell);
-    Edit {
-        cell: Cell { node, flat },
-        value,
-    }
+    Edit { cell: Cell { node, flat }, value }
 }
 
 /// What is found in run `run` once some of its cells were edited.
 pub fn edited(s: &Session, run: usize, edits: &[(&str, &[usize], f64)]) -> Vec<Finding> {
     let trace = s.trace(run).unwrap();
-    let edits: Vec<Edit> = edits
-        .iter()
-        .map(|(path, cell, value)| edit(trace, path, cell, *value))
-        .collect();
+    let edits: Vec<Edit> = edits.iter().map(|(path, cell, value)| edit(trace, path, cell, *value)).collect();
     lints::of_trace(&trace.what_if(&edits), &Facts::of(s, run))
 }
 
 /// What is found where leaves of run `run` are others.
-pub fn with_leaves(
-    s: &Session,
-    run: usize,
-    change: impl Fn(&Leaf) -> Option<Leaf>,
-) -> Vec<Finding> {
+pub fn with_leaves(s: &Session, run: usize, change: impl Fn(&Leaf) -> Option<Leaf>) -> Vec<Finding> {
     let program = s.runs[run].program.with_leaves(change).into();
     let trace = s.run_program(&program, |_| true, &mut ()).unwrap();
     lints::of_trace(&trace, &Facts::of(s, run))

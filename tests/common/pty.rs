@@ -29,25 +29,16 @@ pub struct Pty {
 impl Pty {
     /// Starts `program` with `args` on a terminal of `columns` × `rows` cells. The environment is made plain, so that
     /// tests do not depend on that of the person who runs them.
-    pub fn spawn(
-        program: &Path,
-        args: &[&str],
-        env: &[(&str, &str)],
-        (columns, rows): (u16, u16),
-    ) -> Self {
+    pub fn spawn(program: &Path, args: &[&str], env: &[(&str, &str)], (columns, rows): (u16, u16)) -> Self {
         let size = size(columns, rows);
         let pair = native_pty_system().openpty(size).expect("a pty");
         let mut command = CommandBuilder::new(program);
         command.args(args);
         command.env_clear();
-        for (name, value) in [
-            ("TERM", "xterm-256color"),
-            ("LANG", "en_US.UTF-8"),
-            ("PATH", "/usr/bin:/bin"),
-            ("HOME", "/nonexistent"),
-        ]
-        .iter()
-        .chain(env)
+        for (name, value) in
+            [("TERM", "xterm-256color"), ("LANG", "en_US.UTF-8"), ("PATH", "/usr/bin:/bin"), ("HOME", "/nonexistent")]
+                .iter()
+                .chain(env)
         {
             command.env(name, value);
         }
@@ -58,11 +49,7 @@ impl Pty {
         let mut reader = pair.master.try_clone_reader().expect("a reader");
         let writer = pair.master.take_writer().expect("a writer");
         let shown = Arc::new((
-            Mutex::new(Shown {
-                parser: vt100::Parser::new(rows, columns, 0),
-                bytes: Vec::new(),
-                closed: false,
-            }),
+            Mutex::new(Shown { parser: vt100::Parser::new(rows, columns, 0), bytes: Vec::new(), closed: false }),
             Condvar::new(),
         ));
         let sink = Arc::clone(&shown);
@@ -83,12 +70,7 @@ impl Pty {
                 }
             }
         });
-        Self {
-            master: pair.master,
-            writer,
-            child,
-            shown,
-        }
+        Self { master: pair.master, writer, child, shown }
     }
 
     /// Types `keys`, as the bytes that a terminal sends.
@@ -108,9 +90,7 @@ impl Pty {
     /// Sends a signal by name, such as `TERM`.
     pub fn signal(&self, name: &str) {
         let pid = self.child.process_id().expect("a running child");
-        let sent = Command::new("kill")
-            .args(["-s", name, &pid.to_string()])
-            .status();
+        let sent = Command::new("kill").args(["-s", name, &pid.to_string()]).status();
         assert!(sent.expect("kill").success(), "signal {name}");
     }
 
@@ -119,10 +99,7 @@ impl Pty {
         let pid = self.child.process_id().expect("a running child");
         let start = Instant::now();
         loop {
-            let output = Command::new("ps")
-                .args(["-o", "stat=", "-p", &pid.to_string()])
-                .output()
-                .expect("ps");
+            let output = Command::new("ps").args(["-o", "stat=", "-p", &pid.to_string()]).output().expect("ps");
             if String::from_utf8_lossy(&output.stdout).starts_with('T') {
                 return;
             }
@@ -181,11 +158,7 @@ impl Pty {
             if let Some(status) = self.child.try_wait().expect("waited") {
                 break status;
             }
-            assert!(
-                start.elapsed() < PATIENCE,
-                "still running; the screen shows:\n{}",
-                self.text()
-            );
+            assert!(start.elapsed() < PATIENCE, "still running; the screen shows:\n{}", self.text());
             std::thread::sleep(Duration::from_millis(5));
         };
         let mut shown = self.shown.0.lock().expect("not poisoned");
@@ -217,10 +190,5 @@ fn restored(screen: &vt100::Screen) -> bool {
 }
 
 fn size(cols: u16, rows: u16) -> PtySize {
-    PtySize {
-        rows,
-        cols,
-        pixel_width: 0,
-        pixel_height: 0,
-    }
+    PtySize { rows, cols, pixel_width: 0, pixel_height: 0 }
 }

@@ -92,11 +92,7 @@ impl Tiny<'_> {
     /// Everything that the run computes, by our paths.
     pub fn run(&self) -> Recorded {
         let mut out = Recorded::new();
-        let side = if self.stack == "encoder" {
-            "source"
-        } else {
-            "target"
-        };
+        let side = if self.stack == "encoder" { "source" } else { "target" };
         let (d, tokens) = (self.d, self.ids[0].len());
         let table = (self.weight)("embed.weight");
         let mut x: Vec<f64> = Vec::new();
@@ -139,21 +135,9 @@ impl Tiny<'_> {
         let mut x = x.to_vec();
         for (n, ffn) in [(1, false), (2, true)] {
             let norm = format!("{path}.norm{n}");
-            let read = if self.pre {
-                self.norm(&norm, &x, faulty && n == 1, out)
-            } else {
-                x.clone()
-            };
-            let y = if ffn {
-                self.ffn(layer, &read, out)
-            } else {
-                self.attention(layer, &read, out)
-            };
-            let from = if !ffn && self.has(layer, Fault::ResidualFromNormalised) {
-                &read
-            } else {
-                &x
-            };
+            let read = if self.pre { self.norm(&norm, &x, faulty && n == 1, out) } else { x.clone() };
+            let y = if ffn { self.ffn(layer, &read, out) } else { self.attention(layer, &read, out) };
+            let from = if !ffn && self.has(layer, Fault::ResidualFromNormalised) { &read } else { &x };
             let mut sum = add(from, &y);
             if !ffn && self.has(layer, Fault::DropoutAtInference) {
                 for (i, y) in y.iter().enumerate() {
@@ -161,25 +145,15 @@ impl Tiny<'_> {
                     sum[i] += if i % 10 == 3 { -y } else { y / 0.9 - y };
                 }
             }
-            out.insert(
-                format!("{path}.residual{n}"),
-                (self.shape(self.d), sum.clone()),
-            );
-            x = if self.pre {
-                sum
-            } else {
-                self.norm(&norm, &sum, faulty && n == 1, out)
-            };
+            out.insert(format!("{path}.residual{n}"), (self.shape(self.d), sum.clone()));
+            x = if self.pre { sum } else { self.norm(&norm, &sum, faulty && n == 1, out) };
         }
         x
     }
 
     fn norm(&self, path: &str, x: &[f64], faulty: bool, out: &mut Recorded) -> Vec<f64> {
         let (d, fault) = (self.d, if faulty { self.fault } else { Fault::None });
-        let (gamma, beta) = (
-            (self.weight)(&format!("{path}.gamma")),
-            (self.weight)(&format!("{path}.beta")),
-        );
+        let (gamma, beta) = ((self.weight)(&format!("{path}.gamma")), (self.weight)(&format!("{path}.beta")));
         let (mut means, mut vars, mut y) = (Vec::new(), Vec::new(), Vec::new());
         for row in x.chunks(d) {
             let mean = row.iter().sum::<f64>() / d as f64;
@@ -189,11 +163,7 @@ impl Tiny<'_> {
                 Fault::Eps(eps) => eps,
                 _ => self.eps,
             };
-            let root = if fault == Fault::EpsBeside {
-                var.sqrt() + eps
-            } else {
-                (var + eps).sqrt()
-            };
+            let root = if fault == Fault::EpsBeside { var.sqrt() + eps } else { (var + eps).sqrt() };
             y.extend((0..d).map(|i| (row[i] - mean) / root * gamma[i] + beta[i]));
             means.push(mean);
             vars.push(var);
@@ -235,11 +205,7 @@ impl Tiny<'_> {
                 out.insert(format!("{path}.{name}_rotated"), (heads.clone(), x.clone()));
             }
         }
-        let scale = if self.has(layer, Fault::ScaleByDModel) {
-            d
-        } else {
-            w
-        };
+        let scale = if self.has(layer, Fault::ScaleByDModel) { d } else { w };
         let (mut raw, mut scores, mut masked) = (Vec::new(), Vec::new(), Vec::new());
         let mut hidden = Vec::new();
         for b in 0..batch {
@@ -255,11 +221,7 @@ impl Tiny<'_> {
                         raw.push(sum);
                         scores.push(sum / (scale as f64).sqrt());
                         hidden.push(hide);
-                        masked.push(if hide {
-                            f64::NEG_INFINITY
-                        } else {
-                            sum / (scale as f64).sqrt()
-                        });
+                        masked.push(if hide { f64::NEG_INFINITY } else { sum / (scale as f64).sqrt() });
                     }
                 }
             }
@@ -295,8 +257,7 @@ impl Tiny<'_> {
                 for c in 0..w {
                     let mut sum = 0.0;
                     for j in 0..tokens {
-                        sum +=
-                            weights[(bh * tokens + i) * tokens + j] * v[(bh * tokens + j) * w + c];
+                        sum += weights[(bh * tokens + i) * tokens + j] * v[(bh * tokens + j) * w + c];
                     }
                     context.push(sum);
                 }
@@ -314,10 +275,7 @@ impl Tiny<'_> {
                 }
             }
         }
-        let (weight, bias) = (
-            (self.weight)(&format!("{path}.o.weight")),
-            (self.weight)(&format!("{path}.o.bias")),
-        );
+        let (weight, bias) = ((self.weight)(&format!("{path}.o.weight")), (self.weight)(&format!("{path}.o.bias")));
         let y = linear(&concat, d, &weight, Some(&bias));
         out.insert(format!("{path}.concat"), (self.shape(d), concat));
         out.insert(format!("{path}.out"), (self.shape(d), y.clone()));
@@ -330,11 +288,7 @@ impl Tiny<'_> {
             return false;
         }
         let ahead = usize::from(self.has(layer, Fault::CausalOffByOne));
-        let pad = if self.has(layer, Fault::PadMaskOnQueries) {
-            !self.real[b][i]
-        } else {
-            !self.real[b][j]
-        };
+        let pad = if self.has(layer, Fault::PadMaskOnQueries) { !self.real[b][i] } else { !self.real[b][j] };
         pad || self.stack == "decoder" && j > i + ahead
     }
 
@@ -344,11 +298,8 @@ impl Tiny<'_> {
         for (row, x) in x.chunks_mut(w).enumerate() {
             for c in 0..w / 2 {
                 let angle = (row % tokens) as f64 / 10_000f64.powf(2.0 * c as f64 / w as f64);
-                let (i, j) = if self.has(layer, Fault::RotaryInterleaved) {
-                    (2 * c, 2 * c + 1)
-                } else {
-                    (c, c + w / 2)
-                };
+                let (i, j) =
+                    if self.has(layer, Fault::RotaryInterleaved) { (2 * c, 2 * c + 1) } else { (c, c + w / 2) };
                 let (a, b) = (x[i], x[j]);
                 x[i] = a * angle.cos() - b * angle.sin();
                 x[j] = b * angle.cos() + a * angle.sin();

@@ -10,9 +10,7 @@ use tui_transformer::model::{Forward, Outputs, Sequences, forward};
 use tui_transformer::program::Program;
 
 pub fn golden(file: &str) -> Json {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/data/water_class")
-        .join(file);
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/water_class").join(file);
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
 
@@ -35,10 +33,7 @@ pub fn training(config: &ModelConfig) -> (Program, Outputs) {
     let (source, target) = (ids("source_ids"), ids("target_ids"));
     forward(&Forward {
         config,
-        vocab: VocabSizes {
-            source: 8,
-            target: 8,
-        },
+        vocab: VocabSizes { source: 8, target: 8 },
         source: Some(&Sequences::one(source)),
         target: Some(&Sequences::one(target.clone())),
         labels: Some(&target),
@@ -80,29 +75,18 @@ pub fn weights() -> HashMap<String, Vec<f64>> {
     all.insert("output.weight".to_owned(), flat(&json["W_out"]));
     for stack in ["encoder", "decoder"] {
         for (i, layer) in json[stack].as_array().unwrap().iter().enumerate() {
-            for (theirs, ours) in [
-                ("self_attention", "self_attn"),
-                ("cross_attention", "cross_attn"),
-            ] {
+            for (theirs, ours) in [("self_attention", "self_attn"), ("cross_attention", "cross_attn")] {
                 let Some(block) = layer.get(theirs) else {
                     continue;
                 };
                 for (theirs, letter) in [("W_Q", "q"), ("W_K", "k"), ("W_V", "v")] {
-                    let rows = block["heads"]
-                        .as_array()
-                        .unwrap()
-                        .iter()
-                        .flat_map(|head| flat(&head[theirs]))
-                        .collect();
+                    let rows = block["heads"].as_array().unwrap().iter().flat_map(|head| flat(&head[theirs])).collect();
                     all.insert(format!("{stack}.{i}.{ours}.{letter}.weight"), rows);
                 }
                 all.insert(format!("{stack}.{i}.{ours}.o.weight"), flat(&block["W_O"]));
             }
             for (theirs, ours) in [("W_1", "w1"), ("W_2", "w2")] {
-                all.insert(
-                    format!("{stack}.{i}.ffn.{ours}.weight"),
-                    flat(&layer["ffn"][theirs]),
-                );
+                all.insert(format!("{stack}.{i}.ffn.{ours}.weight"), flat(&layer["ffn"][theirs]));
             }
         }
     }

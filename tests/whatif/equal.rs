@@ -39,14 +39,8 @@ fn a_weight_is_that_of_a_scenario_which_has_it_so_in_every_run() {
                 run: None,
             });
         } else {
-            let rows = direct
-                .weights
-                .values
-                .get_mut("embed.weight")
-                .expect("there");
-            let WeightValue::OutIn(rows) = rows else {
-                panic!("rows")
-            };
+            let rows = direct.weights.values.get_mut("embed.weight").expect("there");
+            let WeightValue::OutIn(rows) = rows else { panic!("rows") };
             rows[3][1] = change;
         }
         same(w.session(), &opened(direct));
@@ -68,10 +62,7 @@ fn tokens_and_settings_are_those_of_a_scenario_which_has_them_so() {
             // The prefixes of the inference are no part of this sentence: it has no next word for them to show.
             s.walkthrough.clear();
             // 7 is no word that Chinese text is cut into.
-            s.source = Some(Input {
-                ids: vec![vec![7, 1, 2, 3]],
-                ..Input::default()
-            });
+            s.source = Some(Input { ids: vec![vec![7, 1, 2, 3]], ..Input::default() });
         }),
         (&["norm.eps = 1e-2"], |s| s.model.norm.eps = 1e-2),
         (&["model.norm.placement = pre"], |s| {
@@ -86,9 +77,7 @@ fn tokens_and_settings_are_those_of_a_scenario_which_has_them_so() {
         }),
         (&["precision = f32"], |s| s.precision = Precision::F32),
         (&["runs[0].optimiser.lr = 0.5"], |s| {
-            let Run::Training { optimiser, .. } = &mut s.runs[0] else {
-                panic!("a training run")
-            };
+            let Run::Training { optimiser, .. } = &mut s.runs[0] else { panic!("a training run") };
             optimiser.lr = 0.5;
         }),
         (&["labels = Shifted"], |s| s.labels = Labels::Shifted),
@@ -135,12 +124,7 @@ fn settings_put_right_give_the_numbers_of_pytorch() {
         let pairs = ours.iter().zip(theirs.data());
         pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
     };
-    for line in [
-        "placement = pre",
-        "eps = 1e-5",
-        "activation = gelu",
-        "scale = sqrt_dk",
-    ] {
+    for line in ["placement = pre", "eps = 1e-5", "activation = gelu", "scale = sqrt_dk"] {
         assert!(far(&w) > 1e-3, "before {line}");
         go(&mut w, "encode", line);
     }
@@ -175,10 +159,7 @@ fn a_cell_of_a_run_is_edited_there_and_in_what_goes_on_from_it() {
     assert_eq!(&*report.changed[0].path, "encoder.0.self_attn.q");
     assert_eq!((report.changed[0].cells, report.changed[0].first), (1, at));
     let heads = |path: &str| {
-        let (a, b) = (
-            values(w.base(), "training", path),
-            values(w.session(), "training", path),
-        );
+        let (a, b) = (values(w.base(), "training", path), values(w.session(), "training", path));
         let half = a.len() / 2;
         (a[..half] == b[..half], a[half..] == b[half..])
     };
@@ -205,22 +186,15 @@ fn an_ablated_head_is_one_whose_columns_of_the_output_projection_are_zero() {
     let mut w = WhatIf::new(opened(scenario("water_class")));
     go(&mut w, "training", "ablate head encoder.1.1");
     let mut direct = scenario("water_class");
-    let o = direct
-        .weights
-        .values
-        .get_mut("encoder.1.self_attn.o.weight");
-    let Some(WeightValue::OutIn(rows)) = o else {
-        panic!("rows")
-    };
+    let o = direct.weights.values.get_mut("encoder.1.self_attn.o.weight");
+    let Some(WeightValue::OutIn(rows)) = o else { panic!("rows") };
     for row in rows {
         (row[2], row[3]) = (0.0, 0.0);
     }
     let direct = opened(direct);
-    for (run, path) in [
-        ("training", "encoder.1.self_attn.out"),
-        ("training", "output.probs"),
-        ("inference", "gen.2.output.probs"),
-    ] {
+    for (run, path) in
+        [("training", "encoder.1.self_attn.out"), ("training", "output.probs"), ("inference", "gen.2.output.probs")]
+    {
         let (a, b) = (values(w.session(), run, path), values(&direct, run, path));
         assert_eq!(a, b, "{path}");
         assert_ne!(a, values(w.base(), run, path), "{path}");
@@ -265,11 +239,7 @@ fn an_ablated_position_is_hidden_from_the_others() {
     go(&mut w, "training", "ablate position source 2");
     let mut direct = scenario("water_class");
     let seen = |q: usize, k: usize| k != 2 || q == 2;
-    let square = vec![
-        (0..4)
-            .map(|q| (0..4).map(|k| seen(q, k)).collect())
-            .collect(),
-    ];
+    let square = vec![(0..4).map(|q| (0..4).map(|k| seen(q, k)).collect()).collect()];
     direct.source.as_mut().expect("one").mask = Some(MaskInput::Square(square));
     let direct = opened(direct);
     for layer in 0..2 {
@@ -278,29 +248,14 @@ fn an_ablated_position_is_hidden_from_the_others() {
         assert_eq!(ours, values(&direct, "training", &path));
     }
     // And from the decoder, in every call.
-    let cross = values(
-        w.session(),
-        "inference",
-        "gen.2.decoder.1.cross_attn.weights",
-    );
+    let cross = values(w.session(), "inference", "gen.2.decoder.1.cross_attn.weights");
     assert!(cross.chunks(4).all(|row| row[2] == 0.0));
-    assert!(
-        cross
-            .chunks(4)
-            .all(|row| (row.iter().sum::<f64>() - 1.0).abs() < 1e-12)
-    );
+    assert!(cross.chunks(4).all(|row| (row.iter().sum::<f64>() - 1.0).abs() < 1e-12));
     // With a cache, a call has one query and all keys; linear attention has no scores.
-    for (name, side) in [
-        ("encoder_decoder", Side::Target),
-        ("local_and_linear_attention", Side::Source),
-    ] {
+    for (name, side) in [("encoder_decoder", Side::Target), ("local_and_linear_attention", Side::Source)] {
         let s = opened(scenario(name));
         let mut w = WhatIf::new(s);
-        let edit = edit::Edit::Position {
-            side,
-            at: 1,
-            run: None,
-        };
+        let edit = edit::Edit::Position { side, at: 1, run: None };
         w.apply(Edit::Recorded(edit)).expect("applies");
         for run in 0..w.session().runs.len() {
             let trace = w.session().trace(run).expect("runs");
@@ -329,10 +284,7 @@ fn undo_restores_and_shares() {
     assert!(w.redo().expect("redone").is_none());
     same(w.session(), &two);
     // What an edit does not reach is the same memory.
-    let (a, b) = (
-        one.trace(0).expect("runs"),
-        w.session().trace(0).expect("runs"),
-    );
+    let (a, b) = (one.trace(0).expect("runs"), w.session().trace(0).expect("runs"));
     let (a, b) = (a.f64().expect("f64"), b.f64().expect("f64"));
     let before = a.program().find("decoder.1.residual2").expect("there");
     assert!(a.value(before).shares_memory_with(&b.value(before)));

@@ -24,18 +24,9 @@ fn opened(scenario: Scenario) -> Arc<Session> {
 }
 
 fn read(w: &WhatIf, run: usize, ablate: bool, text: &str) -> Result<Edit, Slip> {
-    let command = if ablate {
-        Command::ablate(text)
-    } else {
-        Command::edit(text)
-    }?;
+    let command = if ablate { Command::ablate(text) } else { Command::edit(text) }?;
     let steps = w.session().steps_of(run);
-    let here = Here {
-        run,
-        steps: &steps,
-        at: 0,
-        cursor: None,
-    };
+    let here = Here { run, steps: &steps, at: 0, cursor: None };
     w.resolve(text, &command, &here)
 }
 
@@ -53,20 +44,12 @@ fn go(w: &mut WhatIf, run: &str, line: &str) {
 fn same(left: &Session, right: &Session) {
     for (i, run) in left.runs.iter().enumerate() {
         let other = right.run_named(&run.name).expect(&run.name);
-        let (a, b) = (
-            left.trace(i).expect("runs"),
-            right.trace(other).expect("runs"),
-        );
+        let (a, b) = (left.trace(i).expect("runs"), right.trace(other).expect("runs"));
         assert_eq!(a.program().len(), b.program().len(), "{}", run.name);
         for (id, node) in a.program().nodes() {
             let (x, y) = (a.value(id), b.value(id));
             let bits = |i| x.bits(i) == y.bits(i);
-            assert!(
-                (0..node.shape.len()).all(bits),
-                "{} {}",
-                run.name,
-                node.path
-            );
+            assert!((0..node.shape.len()).all(bits), "{} {}", run.name, node.path);
             assert_eq!(node.path, b.program().node(id).path);
         }
     }

@@ -43,38 +43,15 @@ fn every_kind_of_edit_comes_back() {
                 "placement = pre",
             ],
         ),
-        (
-            "water_class",
-            "inference",
-            &[
-                "token target 1 = easy",
-                "gen.1.decoder.0.ffn.act[0,3] = inf",
-            ],
-        ),
+        ("water_class", "inference", &["token target 1 = easy", "gen.1.decoder.0.ffn.act[0,3] = inf"]),
         ("water_class", "greedy", &["gen.0.next.id[0] = 3"]),
         (
             "gpt_block",
             "training",
-            &[
-                "embed.weight[3,1] = nan",
-                "embed.weight[4,1] = 2",
-                "runs[1].decode.temperature = 2.5",
-            ],
+            &["embed.weight[3,1] = nan", "embed.weight[4,1] = 2", "runs[1].decode.temperature = 2.5"],
         ),
-        (
-            "encoder_decoder",
-            "training",
-            &[
-                "token target 1:0 = <eos>",
-                "token source 1:1 = <unk>",
-                "gated = true",
-            ],
-        ),
-        (
-            "encoder_char",
-            "encode",
-            &["ablate position 1", "norm.kind = RmsNorm"],
-        ),
+        ("encoder_decoder", "training", &["token target 1:0 = <eos>", "token source 1:1 = <unk>", "gated = true"]),
+        ("encoder_char", "encode", &["ablate position 1", "norm.kind = RmsNorm"]),
     ];
     for (name, run, lines) in cases {
         let mut w = WhatIf::new(opened(scenario(name)));
@@ -95,9 +72,7 @@ fn edited_weights_stand_where_the_scenario_gives_them() {
     go(&mut w, "training", "encoder.0.self_attn.q.weight[3,2] = 7");
     let (back, _) = again(&w, folder.path());
     assert!(back.edits.is_empty());
-    let WeightValue::Heads(heads) = &back.weights.values["encoder.0.self_attn.q.weight"] else {
-        panic!("heads")
-    };
+    let WeightValue::Heads(heads) = &back.weights.values["encoder.0.self_attn.q.weight"] else { panic!("heads") };
     assert_eq!(heads[1][1][2], 7.0);
     // What no longer holds is not expected any more; without edits all of it is.
     let before = w.base().scenario.expected.len();
@@ -111,10 +86,7 @@ fn files_are_found_from_another_folder_and_precision_is_kept() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = Path::new("tests/data/reference/decoder_gpt2_like.ron");
     let loaded = tui_transformer::scenario::load(file).expect("a scenario");
-    let options = Options {
-        precision: Some(Precision::F32),
-        ..Options::default()
-    };
+    let options = Options { precision: Some(Precision::F32), ..Options::default() };
     let s = open(loaded.scenario, Some(file), options).expect("opens");
     let mut w = WhatIf::new(Arc::new(s));
     go(&mut w, "training", "decoder.1.ffn.w1.bias[5] = 0.1");
@@ -124,10 +96,7 @@ fn files_are_found_from_another_folder_and_precision_is_kept() {
     same(w.session(), &opened);
     // Beside the original, they stay as they are.
     let beside = saved(&w, file.parent().expect("a folder")).expect("can be saved");
-    assert_eq!(
-        beside.weights.files[0].path,
-        "decoder_gpt2_like.safetensors"
-    );
+    assert_eq!(beside.weights.files[0].path, "decoder_gpt2_like.safetensors");
 }
 
 #[test]
@@ -145,10 +114,7 @@ fn what_edits_take_away_from_a_walkthrough_is_left_out() {
 
 #[test]
 fn after_updates_the_current_parameters_are_edited_and_nothing_is_saved() {
-    let options = Options {
-        update: 3,
-        ..Options::default()
-    };
+    let options = Options { update: 3, ..Options::default() };
     let s = open(scenario("train_copy"), None, options).expect("opens");
     let mut w = WhatIf::new(Arc::new(s));
     let loss = |w: &WhatIf| {

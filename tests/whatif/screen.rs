@@ -30,10 +30,7 @@ fn run(app: &mut App, lines: &[&str]) -> Option<Answer> {
         let told = app.tell(action);
         for message in &told.messages {
             let text = message.text.render(Lang::En);
-            assert!(
-                message.level != tui_transformer::app::messages::Level::Error,
-                "{line}: {text}"
-            );
+            assert!(message.level != tui_transformer::app::messages::Level::Error, "{line}: {text}");
         }
         last = told.answers.into_iter().next_back();
     }
@@ -43,20 +40,12 @@ fn run(app: &mut App, lines: &[&str]) -> Option<Answer> {
 fn error(app: &mut App, line: &str) -> String {
     let told = app.tell(Action::parse(line).expect("a command"));
     // Nothing but the line and where it is wrong.
-    assert!(
-        told.answers.iter().all(|a| a.title.key == "expr.here"),
-        "{line}"
-    );
+    assert!(told.answers.iter().all(|a| a.title.key == "expr.here"), "{line}");
     told.messages[0].text.render(Lang::En)
 }
 
 fn written(effects: Vec<Effect>) -> (String, String) {
-    let Some(Effect::Write {
-        path,
-        bytes,
-        overwrite: false,
-    }) = effects.into_iter().next()
-    else {
+    let Some(Effect::Write { path, bytes, overwrite: false }) = effects.into_iter().next() else {
         panic!("nothing is written");
     };
     let text = String::from_utf8(bytes.to_vec()).expect("text");
@@ -64,17 +53,12 @@ fn written(effects: Vec<Effect>) -> (String, String) {
 }
 
 fn shown(app: &App) -> String {
-    let env = Environment {
-        no_color: false,
-        detected: Depth::True,
-    };
+    let env = Environment { no_color: false, detected: Depth::True };
     let area = Rect::new(0, 0, 140, 40);
     let mut buf = Buffer::empty(area);
     draw(app, area, &mut buf, &look(&app.ui.settings, env));
     let row = |y| (0..area.width).map(move |x| (x, y));
-    (0..area.height)
-        .map(|y| row(y).map(|at| buf[at].symbol()).collect::<String>() + "\n")
-        .collect()
+    (0..area.height).map(|y| row(y).map(|at| buf[at].symbol()).collect::<String>() + "\n").collect()
 }
 
 fn rows(answer: &Answer) -> Vec<String> {
@@ -90,16 +74,10 @@ fn an_edit_answers_with_what_changed_and_the_screen_marks_it() {
     let answer = run(&mut app, &["go Q1[1,0]", "edit Q1[1,0] = 0.75"]).expect("an answer");
     let said = rows(&answer).join("\n");
     assert!(said.contains("loss: 1.9465 →"), "{said}");
-    assert!(
-        said.contains("encoder.0.self_attn.q: 1 of 16 cells"),
-        "{said}"
-    );
+    assert!(said.contains("encoder.0.self_attn.q: 1 of 16 cells"), "{said}");
     assert!(said.contains("predictions"), "{said}");
     let here = app.debugger.step().expect("a step").label();
-    assert!(
-        said.contains(&format!("first changed step: {here} ")),
-        "{said}"
-    );
+    assert!(said.contains(&format!("first changed step: {here} ")), "{said}");
     // In the title, beside the steps from here on, in the table; and what it was.
     let screen = shown(&app);
     assert!(screen.contains("edits: 1 · loss 1.9465 → "), "{screen}");
@@ -121,31 +99,18 @@ fn an_edit_answers_with_what_changed_and_the_screen_marks_it() {
 fn a_key_ablates_what_the_cursor_is_on_and_the_place_is_kept() {
     let mut app = app();
     run(&mut app, &["go Q2[1,1]"]);
-    let before = (
-        app.debugger.spot(),
-        app.debugger
-            .step()
-            .map(tui_transformer::walkthrough::Step::label),
-    );
+    let before = (app.debugger.spot(), app.debugger.step().map(tui_transformer::walkthrough::Step::label));
     for key in "a".parse::<KeySeq>().expect("a key").0 {
         app.input(&Input::Key(key));
     }
     assert_eq!(app.debugger.edit_count(), 1);
     assert_eq!(app.debugger.spot(), before.0);
-    assert_eq!(
-        app.ui.record.last().map(String::as_str),
-        Some("ablate head encoder.0.self_attn.1")
-    );
+    assert_eq!(app.ui.record.last().map(String::as_str), Some("ablate head encoder.0.self_attn.1"));
     app.ui.overlays.clear();
     // Settings build the programs anew: the step and the cell stay.
     run(&mut app, &["edit placement = pre", "edit scale = none"]);
     assert_eq!(app.debugger.spot(), before.0);
-    assert_eq!(
-        app.debugger
-            .step()
-            .map(tui_transformer::walkthrough::Step::label),
-        before.1
-    );
+    assert_eq!(app.debugger.step().map(tui_transformer::walkthrough::Step::label), before.1);
     // Fewer steps: the same number, or the nearest before it.
     run(&mut app, &["step 95", "edit norm.kind = none"]);
     let label = app.debugger.step().expect("a step").label();
@@ -163,11 +128,7 @@ fn a_key_begins_the_edit_of_the_cell_under_the_cursor() {
     run(&mut app, &["go Q2[1,1]"]);
     press(&mut app, "E 0 . 5 enter");
     let run_of = app.debugger.step().expect("a step").run;
-    let q = values(
-        &app.debugger.session,
-        &app.debugger.session.runs[run_of].name,
-        "encoder.0.self_attn.q",
-    );
+    let q = values(&app.debugger.session, &app.debugger.session.runs[run_of].name, "encoder.0.self_attn.q");
     assert_eq!(q[(4 + 1) * 2 + 1], 0.5);
     app.ui.overlays.clear();
     // In a sub-step, whose symbols are no names elsewhere.
@@ -184,20 +145,11 @@ fn a_key_begins_the_edit_of_the_cell_under_the_cursor() {
 fn what_is_wrong_is_said_with_its_column() {
     let mut app = app();
     for (line, said) in [
-        (
-            "edit Q9[0,0] = 1",
-            "column 1: there is no tensor `Q9` · did you mean",
-        ),
+        ("edit Q9[0,0] = 1", "column 1: there is no tensor `Q9` · did you mean"),
         ("edit Q1[0,0] = x", "column 11: `x` is not a number"),
-        (
-            "ablate heads 1",
-            "column 1: a head, a layer or a position can be ablated",
-        ),
+        ("ablate heads 1", "column 1: a head, a layer or a position can be ablated"),
         ("edit norm.eps = -1", "not edited: model.norm.eps: "),
-        (
-            "ablate head encoder.0.5",
-            "not edited: encoder.0.self_attn has heads 0 to 1",
-        ),
+        ("ablate head encoder.0.5", "not edited: encoder.0.self_attn has heads 0 to 1"),
     ] {
         let text = error(&mut app, line);
         assert!(text.starts_with(said), "{line}: {text}");
@@ -211,15 +163,7 @@ fn what_is_wrong_is_said_with_its_column() {
 #[test]
 fn saving_writes_a_scenario_that_opens_to_the_same_bits() {
     let mut app = app();
-    run(
-        &mut app,
-        &[
-            "step 23",
-            "ablate layer decoder.0",
-            "edit token source 2 = 课",
-            "edit E[0,0] += 1",
-        ],
-    );
+    run(&mut app, &["step 23", "ablate layer decoder.0", "edit token source 2 = 课", "edit E[0,0] += 1"]);
     let told = app.tell(Action::parse("save notes/what if.ron").expect("a command"));
     let (path, text) = written(told.effects);
     assert_eq!(path, "notes/what if.ron");
@@ -259,10 +203,7 @@ fn a_session_is_saved_as_commands_and_replayed() {
     let mut two = app();
     for action in command::script(&text).expect("commands") {
         let told = two.tell(action);
-        assert!(
-            told.messages.iter().all(|m| !m.text.key.contains("error")),
-            "{text}"
-        );
+        assert!(told.messages.iter().all(|m| !m.text.key.contains("error")), "{text}");
     }
     same(&one.debugger.session, &two.debugger.session);
     assert_eq!(one.debugger.spot(), two.debugger.spot(), "{text}");
@@ -290,20 +231,10 @@ fn it_works_from_the_command_line() {
             .current_dir(folder.path())
             .output()
             .expect("runs");
-        (
-            out.status.code(),
-            String::from_utf8(out.stdout).expect("text"),
-        )
+        (out.status.code(), String::from_utf8(out.stdout).expect("text"))
     };
-    let (code, out) = play(&[
-        "water_class",
-        "-e",
-        "edit embed.weight[0,0] = 2",
-        "-e",
-        "save a.ron",
-        "-e",
-        "save-session a.commands",
-    ]);
+    let (code, out) =
+        play(&["water_class", "-e", "edit embed.weight[0,0] = 2", "-e", "save a.ron", "-e", "save-session a.commands"]);
     assert_eq!(code, Some(0), "{out}");
     assert!(out.contains("loss: 1.9465 →"), "{out}");
     // Never over what is there.

@@ -23,11 +23,7 @@ impl Debugger {
             text = step.label();
             // A replay may be elsewhere.
             let said = Text(text.clone());
-            ui.rename_last(&if once {
-                Action::TBreak(said)
-            } else {
-                Action::Break(said)
-            });
+            ui.rename_last(&if once { Action::TBreak(said) } else { Action::Break(said) });
         }
         let same = |b: &&crate::debug::breaks::Breakpoint| b.spec.text() == text;
         if let Some(id) = self.breaks.breakpoints().iter().find(same).map(|b| b.id) {
@@ -40,9 +36,7 @@ impl Debugger {
             Ok(spec) => {
                 let spec = if once { spec.once() } else { spec };
                 let id = self.breaks.add(spec);
-                let msg = Msg::new("break.set")
-                    .arg("id", id)
-                    .arg("what", escape(&text));
+                let msg = Msg::new("break.set").arg("id", id).arg("what", escape(&text));
                 ui.say(Level::Done, msg);
             }
         }
@@ -55,21 +49,14 @@ impl Debugger {
             return false;
         }
         let timeline = self.timeline();
-        let here = Here {
-            at,
-            ..self.scope(&timeline)
-        };
+        let here = Here { at, ..self.scope(&timeline) };
         breakpoints.iter().any(|b| b.spec.is_at(&here))
     }
 
     /// `breaks`: all breakpoints and watches.
     pub fn break_list(&self, number: NumberFormat) -> Answer {
         let (breakpoints, watches) = (self.breaks.breakpoints(), self.breaks.watches());
-        let title = if breakpoints.is_empty() && watches.is_empty() {
-            "break.none"
-        } else {
-            "break.title"
-        };
+        let title = if breakpoints.is_empty() && watches.is_empty() { "break.none" } else { "break.title" };
         let mut answer = Answer::new(Msg::new(title));
         for b in breakpoints {
             let once = b.spec.is_once();
@@ -88,10 +75,7 @@ impl Debugger {
     /// The watches with their values at this step.
     pub fn watch_rows(&self, number: NumberFormat) -> Vec<Row> {
         let timeline = self.timeline();
-        let here = Here {
-            past: true,
-            ..self.scope(&timeline)
-        };
+        let here = Here { past: true, ..self.scope(&timeline) };
         let row = |w: &Watch| {
             let id = w.id.to_string();
             let what = escape(w.expr.text()).into_owned();
@@ -103,15 +87,9 @@ impl Debugger {
                     (msg, Level::Info, go)
                 }
                 Ok(None) => (Msg::new("watch.not_yet"), Level::Info, None),
-                Err(e) => (
-                    Msg::new("watch.error").arg("why", e.msg),
-                    Level::Warning,
-                    None,
-                ),
+                Err(e) => (Msg::new("watch.error").arg("why", e.msg), Level::Warning, None),
             };
-            let row = Row::new(msg.arg("id", &id).arg("what", what))
-                .level(level)
-                .delete(Action::Unwatch(Text(id)));
+            let row = Row::new(msg.arg("id", &id).arg("what", what)).level(level).delete(Action::Unwatch(Text(id)));
             Row { action, ..row }
         };
         self.breaks.watches().iter().map(row).collect()
@@ -143,11 +121,7 @@ impl Debugger {
 
     fn answer_watches(&self, ui: &mut Ui) {
         let rows = self.watch_rows(ui.settings.digits);
-        let title = if rows.is_empty() {
-            "watch.none"
-        } else {
-            "watch.title"
-        };
+        let title = if rows.is_empty() { "watch.none" } else { "watch.title" };
         let title = Msg::new(title);
         ui.answer(Answer { title, rows });
     }
@@ -161,11 +135,7 @@ impl Debugger {
         let text = text.trim();
         let named = || {
             let of_watch = self.breaks.watches().iter().find(|w| w.expr.text() == text);
-            let of_break = self
-                .breaks
-                .breakpoints()
-                .iter()
-                .find(|b| b.spec.text() == text);
+            let of_break = self.breaks.breakpoints().iter().find(|b| b.spec.text() == text);
             of_watch.map(|w| w.id).or(of_break.map(|b| b.id))
         };
         if text == "all" {
@@ -175,10 +145,7 @@ impl Debugger {
         let id = text.parse::<u32>().ok().or_else(named);
         match id.filter(|id| self.breaks.remove(*id)) {
             Some(id) => ui.say(Level::Done, Msg::new("break.removed").arg("id", id)),
-            None => ui.say(
-                Level::Error,
-                Msg::new("break.no_such").arg("what", escape(text)),
-            ),
+            None => ui.say(Level::Error, Msg::new("break.no_such").arg("what", escape(text))),
         }
     }
 
@@ -196,9 +163,7 @@ impl Debugger {
         let now = self.breaks.breakpoints();
         for gone in before.iter().filter(|b| !now.iter().any(|n| n.id == b.id)) {
             ui.forget(|a| match a {
-                Action::Break(Text(text)) | Action::TBreak(Text(text)) => {
-                    text.trim() == gone.spec.text()
-                }
+                Action::Break(Text(text)) | Action::TBreak(Text(text)) => text.trim() == gone.spec.text(),
                 _ => false,
             });
         }
@@ -213,10 +178,7 @@ impl Debugger {
         self.stop_at(&stop);
         let number = ui.settings.digits;
         let mut said: Vec<Msg> = stop.reasons.iter().map(|r| reason(r, number)).collect();
-        let failed = stop
-            .reasons
-            .iter()
-            .any(|r| matches!(r, Reason::Error { .. }));
+        let failed = stop.reasons.iter().any(|r| matches!(r, Reason::Error { .. }));
         let level = if failed { Level::Warning } else { Level::Info };
         if said.len() == 1
             && let Some(one) = said.pop()
@@ -226,10 +188,7 @@ impl Debugger {
         // The message line has room for one: all are in the list.
         let lang = ui.settings.lang;
         let all: Vec<String> = said.iter().map(|m| m.render(lang)).collect();
-        ui.say(
-            level,
-            Msg::new("tui.answer.plain").arg("text", all.join(" · ")),
-        );
+        ui.say(level, Msg::new("tui.answer.plain").arg("text", all.join(" · ")));
     }
 
     fn stop_at(&mut self, stop: &Stop) {
@@ -240,9 +199,7 @@ impl Debugger {
             Reason::Error { .. } => None,
         });
         if let Some((run, node)) = stop.at.inside {
-            let flat = cell
-                .filter(|(r, c)| *r == run && c.node == node)
-                .map_or(0, |(_, c)| c.flat);
+            let flat = cell.filter(|(r, c)| *r == run && c.node == node).map_or(0, |(_, c)| c.flat);
             return self.show_cell(run, Cell { node, flat });
         }
         if let Some((run, cell)) = cell
@@ -256,21 +213,10 @@ impl Debugger {
 /// Why a run stopped, in a line.
 fn reason(reason: &Reason, number: NumberFormat) -> Msg {
     match reason {
-        Reason::Break {
-            id,
-            text,
-            met: None,
-        } => Msg::new("break.stop")
-            .arg("id", id)
-            .arg("what", escape(text)),
-        Reason::Break {
-            id,
-            text,
-            met: Some(met),
-        } => Msg::new("break.stop_by")
-            .arg("id", id)
-            .arg("what", escape(text))
-            .arg("how", met.message(number)),
+        Reason::Break { id, text, met: None } => Msg::new("break.stop").arg("id", id).arg("what", escape(text)),
+        Reason::Break { id, text, met: Some(met) } => {
+            Msg::new("break.stop_by").arg("id", id).arg("what", escape(text)).arg("how", met.message(number))
+        }
         Reason::Watch { id, text, change } => Msg::new("watch.stop")
             .arg("id", id)
             .arg("what", escape(text))

@@ -62,12 +62,7 @@ impl Debugger {
             Some(c) if Arc::ptr_eq(&c.session, &self.session) => c,
             _ => {
                 let found = lints::check(&self.session, |_| true).map_err(|e| e.message())?;
-                Checked {
-                    session: Arc::clone(&self.session),
-                    found,
-                    listed: Arc::default(),
-                    failed: BTreeMap::new(),
-                }
+                Checked { session: Arc::clone(&self.session), found, listed: Arc::default(), failed: BTreeMap::new() }
             }
         };
         self.checked = Some(checked);
@@ -115,16 +110,10 @@ impl Debugger {
         let target = match next {
             Some((step, i)) => Some((Some(*step), checked.found[*i].clone())),
             // Those of runs that are not listed.
-            None => (0..checked.found.len())
-                .find(|i| grave(*i))
-                .map(|i| (None, checked.found[i].clone())),
+            None => (0..checked.found.len()).find(|i| grave(*i)).map(|i| (None, checked.found[i].clone())),
         };
         let Some((step, finding)) = target else {
-            let key = if checked.found.is_empty() {
-                "checks.none"
-            } else {
-                "checks.none_failed"
-            };
+            let key = if checked.found.is_empty() { "checks.none" } else { "checks.none_failed" };
             return ui.say(Level::Info, Msg::new(key));
         };
         let place = finding.place(&self.session);
@@ -174,10 +163,7 @@ fn answer(checked: &Checked, lang: Lang) -> Answer {
         let mut row = Row::new(line(&checked.session, f, lang)).level(level(f.severity));
         if let (Some(run), Some(_)) = (f.run, f.node) {
             let run = &checked.session.runs[run].name;
-            row = row.action(Action::Go(Place {
-                name: format!("{run}:{}", f.path),
-                index: f.cell.clone(),
-            }));
+            row = row.action(Action::Go(Place { name: format!("{run}:{}", f.path), index: f.cell.clone() }));
         }
         answer.push(row);
         if f.severity > Severity::Info && !explained.contains(&f.lint) {
@@ -199,16 +185,10 @@ fn line(session: &Session, f: &Finding, lang: Lang) -> Msg {
     });
     let place = match (run, step) {
         (None, _) => Msg::new("check.lint.place.weights"),
-        (Some(run), Some(step)) => Msg::new("check.lint.place.step")
-            .arg("run", run)
-            .arg("step", step),
+        (Some(run), Some(step)) => Msg::new("check.lint.place.step").arg("run", run).arg("step", step),
         (Some(run), None) => Msg::new("check.lint.place.run").arg("run", run),
     };
-    let key = if f.allowed {
-        "check.lint.allowed"
-    } else {
-        "check.lint"
-    };
+    let key = if f.allowed { "check.lint.allowed" } else { "check.lint" };
     let severity = match f.severity {
         Severity::Error => "severity.error",
         Severity::Warning => "severity.warning",

@@ -12,9 +12,7 @@ use crate::app::effect::{Effect, Wanted};
 use crate::app::messages::Level;
 use crate::app::ui::Ui;
 use crate::debug::compare::words::{list, verdict, worst};
-use crate::debug::compare::{
-    Checked, Failed, Mode, Options, Reference, Report, State, compare, is_file_of_tensors,
-};
+use crate::debug::compare::{Checked, Failed, Mode, Options, Reference, Report, State, compare, is_file_of_tensors};
 use crate::program::NodeId;
 use crate::text::{Lang, Msg, NumberFormat, escape};
 use crate::trace::derive::Cell;
@@ -63,20 +61,13 @@ impl Debugger {
             && !is_file_of_tensors(&path)
         {
             let called = format!("{} / {}", self.session.scenario.name, asked.name);
-            let options = Options {
-                mode: asked.mode,
-                tolerance: asked.tolerance,
-                names: None,
-            };
+            let options = Options { mode: asked.mode, tolerance: asked.tolerance, names: None };
             match self.session.trace(other) {
                 Ok(trace) => {
                     let reference = Reference::from_trace(&called, trace);
                     self.compare_with(reference, run, &options, ui);
                 }
-                Err(e) => ui.say(
-                    Level::Error,
-                    Msg::new("compare.cannot_run").arg("why", escape(&e.to_string())),
-                ),
+                Err(e) => ui.say(Level::Error, Msg::new("compare.cannot_run").arg("why", escape(&e.to_string()))),
             }
             return;
         }
@@ -91,13 +82,7 @@ impl Debugger {
     }
 
     /// Compares run `run` with a reference that was read: both columns are shown, and a line says what was found.
-    pub fn compare_with(
-        &mut self,
-        reference: Reference,
-        run: usize,
-        options: &Options,
-        ui: &mut Ui,
-    ) {
+    pub fn compare_with(&mut self, reference: Reference, run: usize, options: &Options, ui: &mut Ui) {
         match compare(&self.session, run, &reference, options) {
             Ok(report) => {
                 let answer = self.compared_answer(&report, ui.settings.lang);
@@ -107,10 +92,9 @@ impl Debugger {
                 self.compared = Some(Arc::new(Compared { report, reference }));
             }
             Err(Failed::Nothing(msg)) => ui.say(Level::Error, msg),
-            Err(Failed::Run(e)) => ui.say(
-                Level::Error,
-                Msg::new("compare.cannot_run").arg("why", escape(&e.to_string())),
-            ),
+            Err(Failed::Run(e)) => {
+                ui.say(Level::Error, Msg::new("compare.cannot_run").arg("why", escape(&e.to_string())))
+            }
         }
     }
 
@@ -122,15 +106,8 @@ impl Debugger {
         }
         let checked = report.of(node);
         let node = self.session.runs[run].program.node(node);
-        let theirs = checked
-            .and_then(|c| c.against.as_ref())
-            .and_then(|against| reference.beside(against, node));
-        Some(Standing {
-            reference: &report.reference,
-            mode: report.mode,
-            checked,
-            theirs,
-        })
+        let theirs = checked.and_then(|c| c.against.as_ref()).and_then(|against| reference.beside(against, node));
+        Some(Standing { reference: &report.reference, mode: report.mode, checked, theirs })
     }
 
     fn compared_answer(&self, report: &Report, lang: Lang) -> Answer {
@@ -161,18 +138,10 @@ impl Debugger {
         }
         let beyond = |c: &&Checked| matches!(c.state, State::Diverged | State::Drift);
         for checked in report.each().filter(beyond).take(MOST_ROWS) {
-            let level = if checked.state == State::Diverged {
-                Level::Warning
-            } else {
-                Level::Info
-            };
+            let level = if checked.state == State::Diverged { Level::Warning } else { Level::Info };
             let cell = first_cell(checked);
             let index = cell.map_or(&[][..], |c| &c.index);
-            answer.push(
-                Row::new(line(checked, lang))
-                    .level(level)
-                    .action(go(&checked.place.path, index)),
-            );
+            answer.push(Row::new(line(checked, lang)).level(level).action(go(&checked.place.path, index)));
         }
         let more = report.each().filter(beyond).count();
         if let Some(left) = more.checked_sub(MOST_ROWS).filter(|n| *n > 0) {
@@ -193,12 +162,8 @@ impl Debugger {
             return;
         };
         let report = &compared.report;
-        let all: Vec<&Checked> = (report.each())
-            .filter(|c| c.state == State::Diverged)
-            .collect();
-        let here = (self.step().map(|s| s.run) == Some(report.run))
-            .then(|| self.view().map(|v| v.node))
-            .flatten();
+        let all: Vec<&Checked> = (report.each()).filter(|c| c.state == State::Diverged).collect();
+        let here = (self.step().map(|s| s.run) == Some(report.run)).then(|| self.view().map(|v| v.node)).flatten();
         let at = match (here, forward) {
             (Some(here), true) => all.iter().position(|c| c.place.node > here),
             (Some(here), false) => all.iter().rposition(|c| c.place.node < here),
@@ -216,10 +181,7 @@ impl Debugger {
         };
         let checked = all[at];
         let spot = self.spot();
-        let cell = Cell {
-            node: checked.place.node,
-            flat: first_cell(checked).map_or(0, |c| c.flat),
-        };
+        let cell = Cell { node: checked.place.node, flat: first_cell(checked).map_or(0, |c| c.flat) };
         if self.steps.list().iter().all(|s| s.run != report.run) {
             self.choose_run(Some(report.run));
         }
@@ -230,10 +192,7 @@ impl Debugger {
             Msg::new("compare.nth")
                 .arg("at", at + 1)
                 .arg("of", all.len())
-                .arg(
-                    "what",
-                    line(checked, ui.settings.lang).render(ui.settings.lang),
-                ),
+                .arg("what", line(checked, ui.settings.lang).render(ui.settings.lang)),
         );
     }
 }
@@ -243,9 +202,7 @@ fn told(report: &Report, answer: &Answer, lang: Lang) -> Msg {
     let summary = answer.title.render(lang);
     match report.verdict() {
         None => Msg::new("compare.told_good").arg("summary", summary),
-        Some(first) => Msg::new("compare.told")
-            .arg("summary", summary)
-            .arg("path", escape(&first.place.path)),
+        Some(first) => Msg::new("compare.told").arg("summary", summary).arg("path", escape(&first.place.path)),
     }
 }
 
@@ -254,10 +211,7 @@ fn first_cell(checked: &Checked) -> Option<&crate::debug::compare::CellPair> {
 }
 
 fn go(path: &str, index: &[usize]) -> Action {
-    Action::Go(args::Place {
-        name: path.to_owned(),
-        index: index.to_vec(),
-    })
+    Action::Go(args::Place { name: path.to_owned(), index: index.to_vec() })
 }
 
 /// A node in a line: path, state, how far apart, and the worst cell.
@@ -275,13 +229,7 @@ fn line(checked: &Checked, lang: Lang) -> Msg {
         .arg("step", step.map_or("-", |s| &s.label))
         .arg("path", escape(&checked.place.path))
         .arg("state", Msg::new(state).render(lang))
-        .arg(
-            "rms",
-            measure.map_or_else(|| "-".to_owned(), |m| size(m.rms)),
-        )
-        .arg(
-            "max",
-            measure.map_or_else(|| "-".to_owned(), |m| size(m.max)),
-        )
+        .arg("rms", measure.map_or_else(|| "-".to_owned(), |m| size(m.rms)))
+        .arg("max", measure.map_or_else(|| "-".to_owned(), |m| size(m.max)))
         .arg("worst", worst(checked, NumberFormat::Shortest).render(lang))
 }

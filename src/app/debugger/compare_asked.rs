@@ -42,9 +42,7 @@ impl Asked {
 
     /// Takes the name of a mode; false where it is none.
     fn mode_called(&mut self, name: &str) -> bool {
-        let mode = [Mode::Isolated, Mode::Cumulative]
-            .into_iter()
-            .find(|m| m.name() == name);
+        let mode = [Mode::Isolated, Mode::Cumulative].into_iter().find(|m| m.name() == name);
         self.mode = mode.unwrap_or(self.mode);
         mode.is_some()
     }
@@ -55,11 +53,7 @@ impl Asked {
             Some((value, rest)) if self.name.is_empty() => (value, rest.trim()),
             _ => (text, ""),
         };
-        let wrong = || {
-            Msg::new("compare.flag_value")
-                .arg("flag", escape(flag))
-                .arg("value", escape(value))
-        };
+        let wrong = || Msg::new("compare.flag_value").arg("flag", escape(flag)).arg("value", escape(value));
         let size = || {
             let x = value.parse::<f64>().ok();
             x.filter(|x| *x >= 0.0 && x.is_finite()).ok_or_else(wrong)
@@ -97,27 +91,12 @@ mod tests {
         assert_eq!(asked(""), Asked::default());
         let plain = asked("a b.npz");
         assert_eq!((&*plain.name, plain.mode), ("a b.npz", Mode::Isolated));
-        for text in [
-            "a b.npz cumulative",
-            "a b.npz --mode cumulative",
-            "--mode=cumulative a b.npz",
-        ] {
+        for text in ["a b.npz cumulative", "a b.npz --mode cumulative", "--mode=cumulative a b.npz"] {
             let asked = asked(text);
-            assert_eq!(
-                (&*asked.name, asked.mode),
-                ("a b.npz", Mode::Cumulative),
-                "{text}"
-            );
+            assert_eq!((&*asked.name, asked.mode), ("a b.npz", Mode::Cumulative), "{text}");
         }
         let all = asked("r.npz --rtol 1e-3 --atol=0 --policy torch --map my names.ron");
-        assert_eq!(
-            all.tolerance,
-            Tolerance {
-                policy: Policy::Torch,
-                rtol: Some(1e-3),
-                atol: Some(0.0),
-            }
-        );
+        assert_eq!(all.tolerance, Tolerance { policy: Policy::Torch, rtol: Some(1e-3), atol: Some(0.0) });
         assert_eq!(all.map, Some(PathBuf::from("my names.ron")));
     }
 

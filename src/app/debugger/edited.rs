@@ -48,9 +48,7 @@ impl Debugger {
         };
         let here = self.step().map_or(0, |s| s.run);
         let with_loss = |r: &usize| self.session.runs[*r].outputs.loss.is_some();
-        let run = Some(here)
-            .filter(with_loss)
-            .or_else(|| (0..self.session.runs.len()).find(with_loss))?;
+        let run = Some(here).filter(with_loss).or_else(|| (0..self.session.runs.len()).find(with_loss))?;
         let before = w.base().run_named(&self.session.runs[run].name)?;
         of(w.base(), before).zip(of(&self.session, run))
     }
@@ -113,22 +111,12 @@ impl Debugger {
         }
         if report.places > 0 {
             let same = report.predictions.is_empty();
-            let msg = Msg::new(if same {
-                "edit.same_predictions"
-            } else {
-                "edit.predictions"
-            });
-            let msg = msg
-                .arg("changed", report.predictions.len())
-                .arg("of", report.places);
+            let msg = Msg::new(if same { "edit.same_predictions" } else { "edit.predictions" });
+            let msg = msg.arg("changed", report.predictions.len()).arg("of", report.places);
             answer.push(Row::new(msg));
         }
         for (before, after) in report.predictions.iter().take(MOST_LISTED) {
-            answer.push(Row::new(prediction(
-                before.as_ref(),
-                after.as_ref(),
-                &number,
-            )));
+            answer.push(Row::new(prediction(before.as_ref(), after.as_ref(), &number)));
         }
         let msg = Msg::new("edit.changed")
             .arg("changed", report.changed.len())
@@ -136,9 +124,7 @@ impl Debugger {
             .arg("run", escape(&report.run));
         answer.push(Row::new(msg));
         if let Some(step) = report.first_step.and_then(|at| self.steps.list().get(at)) {
-            let msg = Msg::new("edit.first_step")
-                .arg("step", step.label())
-                .arg("title", step.title.render(self.lang));
+            let msg = Msg::new("edit.first_step").arg("step", step.label()).arg("title", step.title.render(self.lang));
             let to = Action::Step(StepTarget::Number(step.number.clone()));
             answer.push(Row::new(msg).action(to));
         }
@@ -148,14 +134,8 @@ impl Debugger {
         let changed = report.changed.iter();
         let changed: Vec<_> = changed.filter(|c| !program.node(c.node).inline).collect();
         for c in changed.iter().take(MOST_LISTED) {
-            let place = Place {
-                name: c.path.to_string(),
-                index: Vec::new(),
-            };
-            let msg = Msg::new("edit.node")
-                .arg("path", &c.path)
-                .arg("cells", c.cells)
-                .arg("of", c.of);
+            let place = Place { name: c.path.to_string(), index: Vec::new() };
+            let msg = Msg::new("edit.node").arg("path", &c.path).arg("cells", c.cells).arg("of", c.of);
             answer.push(Row::new(msg).action(Action::Go(place)));
         }
         if changed.len() > MOST_LISTED {
@@ -167,16 +147,9 @@ impl Debugger {
 }
 
 /// A prediction before and after.
-fn prediction(
-    before: Option<&Prediction>,
-    after: Option<&Prediction>,
-    number: &dyn Fn(f64) -> String,
-) -> Msg {
+fn prediction(before: Option<&Prediction>, after: Option<&Prediction>, number: &dyn Fn(f64) -> String) -> Msg {
     let one = |p: Option<&Prediction>| {
-        p.map_or_else(
-            || "–".to_owned(),
-            |p| format!("{} {}", escape(&p.word), number(p.prob)),
-        )
+        p.map_or_else(|| "–".to_owned(), |p| format!("{} {}", escape(&p.word), number(p.prob)))
     };
     let place = after.or(before);
     let msg = match place.and_then(|p| p.call) {
@@ -192,19 +165,14 @@ fn prediction(
 /// An edit as it could be typed.
 pub(super) fn describe(edit: &Edit) -> String {
     match edit {
-        Edit::Recorded(edit::Edit::Cell {
-            path, at, value, ..
-        }) => {
+        Edit::Recorded(edit::Edit::Cell { path, at, value, .. }) => {
             let at: Vec<String> = at.iter().map(ToString::to_string).collect();
             format!("{}[{}] = {value}", escape(path), at.join(","))
         }
         Edit::Recorded(edit) => format!("ablate {}", ablation(edit)),
-        Edit::Token { place, id } => format!(
-            "token {} {}:{} = #{id}",
-            place.side.name(),
-            place.sentence,
-            place.position
-        ),
+        Edit::Token { place, id } => {
+            format!("token {} {}:{} = #{id}", place.side.name(), place.sentence, place.position)
+        }
         Edit::Setting { field, value } => format!("{} = {}", escape(field), escape(value)),
     }
 }
@@ -212,9 +180,7 @@ pub(super) fn describe(edit: &Edit) -> String {
 /// What is ablated, as it could be typed.
 pub(super) fn ablation(edit: &edit::Edit) -> String {
     match edit {
-        edit::Edit::Head {
-            attention, head, ..
-        } => format!("head {attention}.{head}"),
+        edit::Edit::Head { attention, head, .. } => format!("head {attention}.{head}"),
         edit::Edit::Layer { layer, .. } => format!("layer {layer}"),
         edit::Edit::Position { side, at, .. } => format!("position {} {at}", side.name()),
         edit::Edit::Cell { path, .. } => path.clone(),

@@ -61,10 +61,7 @@ impl Debugger {
             let shape = view.cells.of;
             let index = shape.unflat(self.cell()?.1.flat);
             let path = &self.session.runs[view.run].program.node(view.node).path;
-            let index: Vec<String> = index[..shape.rank()]
-                .iter()
-                .map(ToString::to_string)
-                .collect();
+            let index: Vec<String> = index[..shape.rank()].iter().map(ToString::to_string).collect();
             format!("{path}[{}]", index.join(","))
         } else if index.is_empty() {
             view.symbol.clone()
@@ -81,16 +78,10 @@ impl Debugger {
             self.what_if = Some(WhatIf::new(Arc::clone(&self.session)));
         }
         let session = &self.session;
-        self.what_if
-            .get_or_insert_with(|| WhatIf::new(Arc::clone(session)))
+        self.what_if.get_or_insert_with(|| WhatIf::new(Arc::clone(session)))
     }
 
-    fn edited(
-        &mut self,
-        text: &str,
-        command: Result<Command, Slip>,
-        ui: &mut Ui,
-    ) -> Result<Option<Answer>, Msg> {
+    fn edited(&mut self, text: &str, command: Result<Command, Slip>, ui: &mut Ui) -> Result<Option<Answer>, Msg> {
         let command = match command {
             Ok(command) => command,
             Err(slip) => return Ok(slipped(ui, text, slip)),
@@ -127,11 +118,7 @@ impl Debugger {
     }
 
     fn undo_or_redo(&mut self, undo: bool, ui: &mut Ui) -> Result<Option<Answer>, Msg> {
-        let done = if undo {
-            self.what_if().undo()
-        } else {
-            self.what_if().redo()
-        };
+        let done = if undo { self.what_if().undo() } else { self.what_if().redo() };
         let done = done.map(|e| e.map(describe));
         let key = match (undo, done.map_err(|p| self.problems(&p))?) {
             (true, None) => "edit.nothing_to_undo",
@@ -172,21 +159,13 @@ impl Debugger {
         let run = run.min(self.session.runs.len() - 1);
         let steps = Arc::clone(&self.steps);
         let report = self.what_if().report(run, &steps);
-        report.map_err(|e| {
-            Msg::new("edit.cannot_run")
-                .arg("run", escape(&self.session.runs[run].name))
-                .arg("why", e)
-        })
+        report.map_err(|e| Msg::new("edit.cannot_run").arg("run", escape(&self.session.runs[run].name)).arg("why", e))
     }
 
     /// The scenario of what is opened, edits and all, as a file.
     fn save(&mut self, name: &str) -> Result<Effect, Msg> {
         let stem = |s: &Session| crate::app::app::file_stem(&s.scenario.name);
-        let name = if name.is_empty() {
-            format!("{}-edited.ron", stem(&self.session))
-        } else {
-            name.to_owned()
-        };
+        let name = if name.is_empty() { format!("{}-edited.ron", stem(&self.session)) } else { name.to_owned() };
         let path = Path::new(&name);
         let folder = path.parent().unwrap_or(Path::new(""));
         let scenario = whatif::saved(self.what_if(), folder)?;
@@ -196,11 +175,7 @@ impl Debugger {
         if back.as_ref().ok() != Some(&text) {
             return Err(Msg::new("edit.unwritable"));
         }
-        Ok(Effect::Write {
-            path: path.to_owned(),
-            bytes: Arc::new(text.into_bytes()),
-            overwrite: false,
-        })
+        Ok(Effect::Write { path: path.to_owned(), bytes: Arc::new(text.into_bytes()), overwrite: false })
     }
 
     /// Puts the edited session in place of the one before, at the same step and cell.
@@ -211,8 +186,7 @@ impl Debugger {
         let before = std::mem::replace(&mut self.session, next);
         self.forget();
         let shared = before.runs.len() == self.session.runs.len()
-            && (before.runs.iter().zip(&self.session.runs))
-                .all(|(a, b)| Arc::ptr_eq(&a.program, &b.program));
+            && (before.runs.iter().zip(&self.session.runs)).all(|(a, b)| Arc::ptr_eq(&a.program, &b.program));
         if shared {
             return;
         }
@@ -222,10 +196,7 @@ impl Debugger {
         let run = |r: usize| self.session.run_named(&before.runs[r].name);
         let listed = self.run.map(run);
         self.run = listed.flatten();
-        self.steps = self.run.map_or_else(
-            || Arc::clone(&self.session.steps),
-            |r| self.session.steps_of(r),
-        );
+        self.steps = self.run.map_or_else(|| Arc::clone(&self.session.steps), |r| self.session.steps_of(r));
         let moved = |spot: &Spot| self.moved(spot, &before, &old);
         let (place, jumps) = (moved(&here), self.jumps.map(moved));
         let marks = self.bookmarks.map(moved);
@@ -257,9 +228,7 @@ impl Debugger {
         let number = old.list().get(spot.at)?.number[0];
         // The same number, else the nearest before it.
         let list = self.steps.list();
-        let at = list
-            .partition_point(|s| s.number[0] <= number)
-            .checked_sub(1)?;
+        let at = list.partition_point(|s| s.number[0] <= number).checked_sub(1)?;
         let mut aside = None;
         if let Some(node) = spot.aside {
             let of = old.list().get(spot.at)?.run;
@@ -287,10 +256,7 @@ impl Debugger {
             } else {
                 format!("{}: ", escape(&p.at))
             };
-            let help = p
-                .help
-                .as_ref()
-                .map(|h| format!(" · {}", h.render(self.lang)));
+            let help = p.help.as_ref().map(|h| format!(" · {}", h.render(self.lang)));
             format!("{at}{said}{}", help.unwrap_or_default())
         };
         let mut said: Vec<String> = problems.iter().take(MOST_PROBLEMS).map(one).collect();
@@ -305,12 +271,7 @@ impl Debugger {
 /// Says what is wrong with a line as with an expression: its column, and the line with carets.
 fn slipped(ui: &mut Ui, text: &str, slip: Slip) -> Option<Answer> {
     let start = slip.column - 1;
-    let error = ExprError {
-        fault: Fault::Syntax,
-        at: start..start + 1,
-        msg: slip.msg,
-        help: slip.help,
-    };
+    let error = ExprError { fault: Fault::Syntax, at: start..start + 1, msg: slip.msg, help: slip.help };
     wrong(ui, text, &error);
     None
 }

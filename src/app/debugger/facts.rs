@@ -97,10 +97,7 @@ fn sampled_norm(value: &AnyValue) -> f64 {
     let norms: Vec<f64> = (0..rows)
         .step_by(row_step)
         .map(|r| {
-            let squares: f64 = (0..width)
-                .step_by(col_step)
-                .map(|c| value.get(r * width + c).powi(2))
-                .sum();
+            let squares: f64 = (0..width).step_by(col_step).map(|c| value.get(r * width + c).powi(2)).sum();
             // A sample of a row stands for all of it.
             (squares * col_step as f64).sqrt()
         })
@@ -171,17 +168,13 @@ impl Debugger {
         let program = &self.session.runs[view.run].program;
         let node = program.node(view.node);
         lines.push(
-            Msg::new("tui.fact.shape")
-                .arg("path", &node.path)
-                .arg("shape", node.shape)
-                .arg("op", node.op.name()),
+            Msg::new("tui.fact.shape").arg("path", &node.path).arg("shape", node.shape).arg("op", node.op.name()),
         );
         let Some(value) = self.trace(view.run).and_then(|t| t.get(view.node)) else {
             return Facts { lines };
         };
         let show = |x: f64| number.format(x);
-        if let (Some((run, cell)), Before::Was(before)) =
-            (self.cell(), self.before(view.run, view.node))
+        if let (Some((run, cell)), Before::Was(before)) = (self.cell(), self.before(view.run, view.node))
             && run == view.run
             && before.bits(cell.flat) != value.bits(cell.flat)
         {
@@ -231,37 +224,21 @@ impl Debugger {
                     .arg("norm", show(s.norm)),
             );
         }
-        let row: Vec<f64> = plane
-            .row_of(&self.index)
-            .map(|f| value.get(f))
-            .take(MOST_SCANNED)
-            .collect();
+        let row: Vec<f64> = plane.row_of(&self.index).map(|f| value.get(f)).take(MOST_SCANNED).collect();
         match &program.scope(node.scope).kind {
             ScopeKind::Softmax { output, .. } if *output == view.node => {
                 let entropy: f64 = row.iter().filter(|p| **p > 0.0).map(|p| -p * p.ln()).sum();
                 lines.push(
-                    Msg::new("tui.fact.softmax")
-                        .arg("sum", show(row.iter().sum()))
-                        .arg("entropy", show(entropy)),
+                    Msg::new("tui.fact.softmax").arg("sum", show(row.iter().sum())).arg("entropy", show(entropy)),
                 );
             }
-            ScopeKind::LayerNorm {
-                mean, var, output, ..
-            } if *output == view.node => {
+            ScopeKind::LayerNorm { mean, var, output, .. } if *output == view.node => {
                 let at = |id: NodeId| self.row_value(view.run, id, view.node);
                 if let (Some(m), Some(v)) = (at(*mean), at(*var)) {
-                    lines.push(
-                        Msg::new("tui.fact.norm")
-                            .arg("mean", show(m))
-                            .arg("var", show(v)),
-                    );
+                    lines.push(Msg::new("tui.fact.norm").arg("mean", show(m)).arg("var", show(v)));
                 }
             }
-            ScopeKind::RmsNorm {
-                mean_square,
-                output,
-                ..
-            } if *output == view.node => {
+            ScopeKind::RmsNorm { mean_square, output, .. } if *output == view.node => {
                 if let Some(m) = self.row_value(view.run, *mean_square, view.node) {
                     lines.push(Msg::new("tui.fact.rms").arg("mean_square", show(m)));
                 }
@@ -275,19 +252,11 @@ impl Debugger {
             lines.push(Msg::new("tui.fact.relu").arg("share", format!("{share:.0}")));
         }
         let axes = node.shape.axes();
-        if axes.ends_with(&[Axis::Query, Axis::Key])
-            && node.path.ends_with("weights")
-            && plane.rows == plane.cols
-        {
+        if axes.ends_with(&[Axis::Query, Axis::Key]) && node.path.ends_with("weights") && plane.rows == plane.cols {
             let n = plane.rows.min(512);
-            let diagonal: f64 =
-                (0..n).map(|i| value.get(plane.flat(i, i))).sum::<f64>() / n.max(1) as f64;
+            let diagonal: f64 = (0..n).map(|i| value.get(plane.flat(i, i))).sum::<f64>() / n.max(1) as f64;
             let rest = (1.0 - diagonal) / (plane.cols.max(2) - 1) as f64;
-            lines.push(
-                Msg::new("tui.fact.diagonal")
-                    .arg("diagonal", show(diagonal))
-                    .arg("rest", show(rest)),
-            );
+            lines.push(Msg::new("tui.fact.diagonal").arg("diagonal", show(diagonal)).arg("rest", show(rest)));
         }
         if let Some(call) = self.ended() {
             lines.push(Msg::new("tui.fact.ended").arg("call", call + 1));

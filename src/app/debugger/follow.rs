@@ -43,11 +43,7 @@ impl Debugger {
             session.tensor_name(&self.steps, view.run, id, &view.slice, self.at)
         };
         let own = formula(program, view.node, &name);
-        if own.is_empty() || own == view.symbol {
-            of_step
-        } else {
-            format!("{} = {own}", view.symbol)
-        }
+        if own.is_empty() || own == view.symbol { of_step } else { format!("{} = {own}", view.symbol) }
     }
 
     fn line_in(&self, trace: &AnyTrace, number: NumberFormat, most_terms: usize) -> Option<Line> {
@@ -80,11 +76,7 @@ impl Debugger {
             return;
         }
         let now = self.chosen_term(line).unwrap_or(0);
-        self.term = Some(if forward {
-            (now + 1) % n
-        } else {
-            (now + n - 1) % n
-        });
+        self.term = Some(if forward { (now + 1) % n } else { (now + n - 1) % n });
     }
 
     /// Goes to where the chosen number was made; false where the cell is given.
@@ -164,19 +156,10 @@ impl Debugger {
         if !matches!(node.op, Op::Leaf(Leaf::Parameter)) {
             return None;
         }
-        (0..self.session.runs.len())
-            .filter(|r| *r != run)
-            .find_map(|other| {
-                let same = self.session.runs[other].program.find(&node.path)?;
-                self.steps.locate(
-                    other,
-                    Cell {
-                        node: same,
-                        flat: target.flat,
-                    },
-                    self.at,
-                )
-            })
+        (0..self.session.runs.len()).filter(|r| *r != run).find_map(|other| {
+            let same = self.session.runs[other].program.find(&node.path)?;
+            self.steps.locate(other, Cell { node: same, flat: target.flat }, self.at)
+        })
     }
 
     /// The view and index that show `cell` in the current step.
@@ -201,19 +184,16 @@ fn heaviest(trace: &AnyTrace, cell: Cell) -> Option<Cell> {
             Arithmetic::Given => return None,
             Arithmetic::Dot(a, b) => {
                 let weight = |i: &usize| (value(&a.cell(*i)) * value(&b.cell(*i))).abs();
-                let best =
-                    (0..a.len).max_by(|i, j| weight(i).total_cmp(&weight(j)).then(j.cmp(i)))?;
+                let best = (0..a.len).max_by(|i, j| weight(i).total_cmp(&weight(j)).then(j.cmp(i)))?;
                 a.cell(best)
             }
             Arithmetic::ArgMax(l) => l.cell(value(&at) as usize),
-            Arithmetic::Fold(_, l) | Arithmetic::Running(l) | Arithmetic::ArgSort(l, _) => (0..l
-                .len)
-                .map(|i| l.cell(i))
-                .max_by(|x, y| value(x).abs().total_cmp(&value(y).abs()))?,
-            Arithmetic::Scatter(base, terms) => terms
-                .into_iter()
-                .max_by(|x, y| value(x).abs().total_cmp(&value(y).abs()))
-                .unwrap_or(base),
+            Arithmetic::Fold(_, l) | Arithmetic::Running(l) | Arithmetic::ArgSort(l, _) => {
+                (0..l.len).map(|i| l.cell(i)).max_by(|x, y| value(x).abs().total_cmp(&value(y).abs()))?
+            }
+            Arithmetic::Scatter(base, terms) => {
+                terms.into_iter().max_by(|x, y| value(x).abs().total_cmp(&value(y).abs())).unwrap_or(base)
+            }
             Arithmetic::Sample(l, _) => l.cell((value(&at) as usize).min(l.len.saturating_sub(1))),
             other => *other.operands().first()?,
         };

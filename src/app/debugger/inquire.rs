@@ -59,10 +59,7 @@ impl Debugger {
     pub(super) fn at_position(&self, timeline: &Timeline) -> Position {
         let beside = self.aside.as_ref().and_then(|s| s.views.first());
         let inside = beside.map(|v| (v.run, v.node));
-        Position {
-            step: self.at,
-            inside: inside.filter(|i| timeline.hidden(self.at).contains(i)),
-        }
+        Position { step: self.at, inside: inside.filter(|i| timeline.hidden(self.at).contains(i)) }
     }
 
     /// The cell that `text` names, such as `A1[0,2]`; the one under the cursor where it is empty.
@@ -86,10 +83,7 @@ impl Debugger {
     pub(super) fn call(&self, x: &Explainer<'_>, run: usize, cell: Cell) -> String {
         let symbol = |c: &Cell| self.session.cell_name(&self.steps, run, *c, self.at);
         let moves = crate::debug::tree::moves(x, cell);
-        moves
-            .iter()
-            .find_map(symbol)
-            .unwrap_or_else(|| self.path_of(run, cell))
+        moves.iter().find_map(symbol).unwrap_or_else(|| self.path_of(run, cell))
     }
 
     /// The path of a cell with its index, batches of 1 left out: `encoder.0.ffn.act[3][1]`.
@@ -101,9 +95,7 @@ impl Debugger {
     }
 
     fn index_of(&self, run: usize, cell: Cell) -> Vec<usize> {
-        Target::of_node(&self.session, run, cell.node)
-            .and_then(|t| t.part.index_of(cell.flat))
-            .unwrap_or_default()
+        Target::of_node(&self.session, run, cell.node).and_then(|t| t.part.index_of(cell.flat)).unwrap_or_default()
     }
 
     /// The command that goes to a cell.
@@ -120,25 +112,11 @@ impl Debugger {
     /// An expression that is one cell, wherever one is: `training:encoder.0.ffn.act[3,1]`.
     pub(super) fn pinned(&self, run: usize, cell: Cell) -> String {
         let r = &self.session.runs[run];
-        let index: Vec<String> = self
-            .index_of(run, cell)
-            .iter()
-            .map(ToString::to_string)
-            .collect();
+        let index: Vec<String> = self.index_of(run, cell).iter().map(ToString::to_string).collect();
         let name = format!("{}:{}", r.name, r.program.node(cell.node).path);
-        let plain = name
-            .chars()
-            .all(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | ':'));
-        let name = if plain && name.starts_with(char::is_alphabetic) {
-            name
-        } else {
-            format!("\"{name}\"")
-        };
-        if index.is_empty() {
-            name
-        } else {
-            format!("{name}[{}]", index.join(","))
-        }
+        let plain = name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | ':'));
+        let name = if plain && name.starts_with(char::is_alphabetic) { name } else { format!("\"{name}\"") };
+        if index.is_empty() { name } else { format!("{name}[{}]", index.join(",")) }
     }
 
     /// `print EXPRESSION`.
@@ -164,9 +142,7 @@ impl Debugger {
                 // Enter goes to where a row begins.
                 let width = array.shape().dims().last().copied().unwrap_or(1);
                 for (r, row) in answer.rows.iter_mut().enumerate() {
-                    if let Some((run, cell)) =
-                        array.cell(r * width).filter(|_| array.shape().rank() < 3)
-                    {
+                    if let Some((run, cell)) = array.cell(r * width).filter(|_| array.shape().rank() < 3) {
                         row.action = Some(self.go_to_cell(run, cell));
                     }
                 }
@@ -180,10 +156,7 @@ impl Debugger {
 pub(super) fn wrong(ui: &mut Ui, text: &str, e: &ExprError) {
     let lang = ui.settings.lang;
     let (line, carets) = e.marked(text);
-    let first = Msg::new("expr.at_column")
-        .arg("column", e.column())
-        .arg("what", e.msg.render(lang))
-        .render(lang);
+    let first = Msg::new("expr.at_column").arg("column", e.column()).arg("what", e.msg.render(lang)).render(lang);
     let mut answer = Answer::new(Msg::new("expr.here"));
     for text in [line, carets] {
         answer.push(Row::plain(text).level(Level::Error));
@@ -211,9 +184,7 @@ pub(super) fn brief(array: &Array, number: NumberFormat) -> String {
         return value(array, x, number);
     }
     let n = array.shape().len();
-    let mut first: Vec<String> = (0..n.min(6))
-        .map(|i| value(array, array.get(i), number))
-        .collect();
+    let mut first: Vec<String> = (0..n.min(6)).map(|i| value(array, array.get(i), number)).collect();
     if n > 6 {
         first.push("…".to_owned());
     }
@@ -231,11 +202,7 @@ fn printed(text: &str, array: &Array, number: NumberFormat) -> Answer {
     let title = format!("{text}: {shape}");
     let mut answer = Answer::new(Msg::new("tui.answer.plain").arg("text", title));
     let cols = shape.dims()[shape.rank() - 1].max(1);
-    let rows = if shape.rank() > 1 {
-        shape.dims()[shape.rank() - 2].max(1)
-    } else {
-        1
-    };
+    let rows = if shape.rank() > 1 { shape.dims()[shape.rank() - 2].max(1) } else { 1 };
     let all = shape.len() / cols;
     let shown: Vec<Vec<String>> = (0..all.min(MOST_PRINTED))
         .map(|r| {
@@ -248,25 +215,17 @@ fn printed(text: &str, array: &Array, number: NumberFormat) -> Answer {
         // More than two axes: which matrix this is.
         if shape.rank() > 2 && r % rows == 0 {
             let at = shape.unflat(r * cols);
-            let place: Vec<String> = at[..shape.rank() - 2]
-                .iter()
-                .map(ToString::to_string)
-                .collect();
+            let place: Vec<String> = at[..shape.rank() - 2].iter().map(ToString::to_string).collect();
             answer.push(Row::plain(format!("[{}, :, :]", place.join(", "))));
         }
-        let mut line: Vec<String> = cells
-            .iter()
-            .map(|t| format!("{}{t}", " ".repeat(widest - width(t))))
-            .collect();
+        let mut line: Vec<String> = cells.iter().map(|t| format!("{}{t}", " ".repeat(widest - width(t)))).collect();
         if cols > MOST_PRINTED {
             line.push("…".to_owned());
         }
         answer.push(Row::plain(line.join("  ")));
     }
     if all > MOST_PRINTED {
-        answer.push(Row::new(
-            Msg::new("print.more_rows").arg("count", all - MOST_PRINTED),
-        ));
+        answer.push(Row::new(Msg::new("print.more_rows").arg("count", all - MOST_PRINTED)));
     }
     answer
 }

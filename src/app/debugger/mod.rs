@@ -220,8 +220,7 @@ impl Debugger {
     /// The view looked at.
     pub fn view(&self) -> Option<&View> {
         let step = self.step()?;
-        step.views
-            .get(self.view.min(step.views.len().checked_sub(1)?))
+        step.views.get(self.view.min(step.views.len().checked_sub(1)?))
     }
 
     /// Position of the view in its step.
@@ -272,10 +271,7 @@ impl Debugger {
 
     /// Whether a step is bookmarked.
     pub fn is_marked(&self, at: usize) -> bool {
-        self.bookmarks
-            .all()
-            .iter()
-            .any(|s| s.update == self.update && s.run == self.run && s.at == at)
+        self.bookmarks.all().iter().any(|s| s.update == self.update && s.run == self.run && s.at == at)
     }
 
     /// The place one is at.
@@ -285,11 +281,7 @@ impl Debugger {
             run: self.run,
             at: self.at,
             inner: self.inner.iter().map(|l| l.at).collect(),
-            aside: self
-                .aside
-                .as_ref()
-                .and_then(|s| s.views.first())
-                .map(|v| v.node.0),
+            aside: self.aside.as_ref().and_then(|s| s.views.first()).map(|v| v.node.0),
             view: self.view,
             index: self.index.clone(),
         }

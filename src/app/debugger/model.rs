@@ -78,9 +78,7 @@ impl Plane {
         let at = shape.unflat(flat);
         let rank = shape.rank();
         let plane: Vec<usize> = (rank.saturating_sub(2)..rank).collect();
-        let base: Vec<usize> = (0..rank)
-            .map(|d| if plane.contains(&d) { 0 } else { at[d] })
-            .collect();
+        let base: Vec<usize> = (0..rank).map(|d| if plane.contains(&d) { 0 } else { at[d] }).collect();
         Self::new(shape, &plane, &base, shape.dims())
     }
 
@@ -106,9 +104,7 @@ impl Plane {
     /// Row and column of a position in the whole tensor.
     pub fn find(&self, flat: usize) -> Option<(usize, usize)> {
         let rest = flat.checked_sub(self.start)?;
-        let split = |rest: usize, stride: usize| {
-            (rest.checked_div(stride).unwrap_or(0), rest % stride.max(1))
-        };
+        let split = |rest: usize, stride: usize| (rest.checked_div(stride).unwrap_or(0), rest % stride.max(1));
         let (row, col) = if self.row_stride >= self.col_stride {
             let (row, rest) = split(rest, self.row_stride);
             (row, split(rest, self.col_stride).0)
@@ -126,11 +122,7 @@ impl Plane {
 
     /// Cells of the cursor's row.
     pub fn row_of(&self, index: &[usize]) -> impl Iterator<Item = usize> + '_ {
-        let row = index
-            .len()
-            .checked_sub(2)
-            .map_or(0, |d| index[d])
-            .min(self.rows.saturating_sub(1));
+        let row = index.len().checked_sub(2).map_or(0, |d| index[d]).min(self.rows.saturating_sub(1));
         (0..self.cols).map(move |c| self.flat(row, c))
     }
 }
@@ -202,19 +194,12 @@ impl Debugger {
         let mut current = 0;
         let mut i = 0;
         while i < list.len() {
-            let last = (i..list.len())
-                .take_while(|j| list[*j].phase == list[i].phase)
-                .last()
-                .unwrap_or(i);
+            let last = (i..list.len()).take_while(|j| list[*j].phase == list[i].phase).last().unwrap_or(i);
             let folded = self.folded.contains(&i);
             if (i..=last).contains(&self.at) {
                 current = rows.len();
             }
-            rows.push(TreeRow::Phase {
-                first: i,
-                last,
-                folded,
-            });
+            rows.push(TreeRow::Phase { first: i, last, folded });
             if !folded {
                 for step in i..=last {
                     if step == self.at {
@@ -227,10 +212,7 @@ impl Debugger {
                                 if depth + 1 == self.inner.len() && at == level.at {
                                     current = rows.len();
                                 }
-                                rows.push(TreeRow::Inner {
-                                    depth: depth + 1,
-                                    at,
-                                });
+                                rows.push(TreeRow::Inner { depth: depth + 1, at });
                             }
                         }
                     }
@@ -257,11 +239,7 @@ impl Debugger {
             .iter()
             .enumerate()
             .map(|(i, v)| {
-                let index = if i == self.view {
-                    self.index.as_slice()
-                } else {
-                    &[]
-                };
+                let index = if i == self.view { self.index.as_slice() } else { &[] };
                 let plane = Plane::of_view(v, index);
                 let mut table = self.table(v.run, v.node, v.symbol.clone(), plane);
                 table.view = Some(i);
@@ -275,9 +253,10 @@ impl Debugger {
         let mut tables: Vec<TableModel> = Vec::new();
         if let Some(view) = self.view() {
             for Read { cell: c, by } in reads.far.iter().chain(&reads.near) {
-                let shown = own.iter().chain(&tables).any(|t| {
-                    t.run == view.run && t.node == c.node && t.plane.find(c.flat).is_some()
-                });
+                let shown = own
+                    .iter()
+                    .chain(&tables)
+                    .any(|t| t.run == view.run && t.node == c.node && t.plane.find(c.flat).is_some());
                 let skipped = self.is_zero_shift(view.run, *c) || self.is_recast(view.run, *c, *by);
                 if shown || skipped {
                     continue;
@@ -319,11 +298,7 @@ impl Debugger {
         };
         let explainer = Explainer::new(&trace);
         let by = |node: NodeId| move |cell: Cell| Read { cell, by: node };
-        let near: Vec<Read> = explainer
-            .reads(cell)
-            .into_iter()
-            .map(by(cell.node))
-            .collect();
+        let near: Vec<Read> = explainer.reads(cell).into_iter().map(by(cell.node)).collect();
         let on_the_way = |node: NodeId| {
             self.step().is_some_and(|s| {
                 let mut views = s.views.iter();
@@ -366,10 +341,7 @@ impl Debugger {
             .session
             .cell_name(&self.steps, view.run, c, self.at)
             .and_then(|n| n.split('[').next().map(str::to_owned))
-            .unwrap_or_else(|| {
-                self.session
-                    .tensor_name(&self.steps, view.run, c.node, &slice, self.at)
-            });
+            .unwrap_or_else(|| self.session.tensor_name(&self.steps, view.run, c.node, &slice, self.at));
         let mut plane = Plane::around(&program.node(c.node).shape, c.flat);
         let (place, transposed, sign) = place_of(program, by, c.node);
         // Rows meet columns, as in the formula.
@@ -418,9 +390,7 @@ impl TableModel {
 pub(super) fn names(formula: &str, symbol: &str) -> bool {
     let bare = |word: &'_ str| word.trim_end_matches('ᵀ').to_owned();
     let symbol = bare(symbol);
-    formula
-        .split(|c: char| !c.is_alphanumeric() && !matches!(c, '_' | '.' | '\''))
-        .any(|word| bare(word) == symbol)
+    formula.split(|c: char| !c.is_alphanumeric() && !matches!(c, '_' | '.' | '\'')).any(|word| bare(word) == symbol)
 }
 
 /// A cell that is read, and the node that reads it.

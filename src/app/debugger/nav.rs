@@ -23,9 +23,7 @@ impl Debugger {
             let result = |v: &View| v.role == Role::Result;
             let named = |v: &View| result(v) && names(&formula, &v.symbol);
             let last = step.views.iter().rposition(named);
-            let view = last
-                .or_else(|| step.views.iter().rposition(result))
-                .unwrap_or(0);
+            let view = last.or_else(|| step.views.iter().rposition(result)).unwrap_or(0);
             let rank = step.views.get(view).map_or(0, |v| v.shape().rank());
             (view, vec![0; rank])
         });
@@ -37,10 +35,7 @@ impl Debugger {
     fn chosen_in(&self, step: &Step) -> Option<(usize, Vec<usize>)> {
         let one = |v: &&View| v.shape().len() == 1;
         step.views.iter().filter(one).find_map(|v| {
-            let cell = Cell {
-                node: v.node,
-                flat: v.cells.flats().next()?,
-            };
+            let cell = Cell { node: v.node, flat: v.cells.flats().next()? };
             let row = self.argmax_row(v.run, cell)?;
             let value = self.trace(v.run)?.get(v.node)?.get(cell.flat);
             step.view_of(v.run, row.cell(value as usize))
@@ -94,10 +89,7 @@ impl Debugger {
         }
         self.jumps.leave(self.spot());
         self.aside = None;
-        self.inner.push(Level {
-            steps: inner,
-            at: 0,
-        });
+        self.inner.push(Level { steps: inner, at: 0 });
         self.arrive();
         true
     }
@@ -121,21 +113,13 @@ impl Debugger {
             (self.at + 1..list.len()).find(|&i| part(&list[i]) != here)
         } else {
             // The beginning of this part, or of the one before where one is there.
-            let start = (0..=self.at)
-                .rev()
-                .take_while(|&i| part(&list[i]) == here)
-                .last()
-                .unwrap_or(0);
+            let start = (0..=self.at).rev().take_while(|&i| part(&list[i]) == here).last().unwrap_or(0);
             if start < self.at || self.depth() > 0 {
                 Some(start)
             } else {
                 start.checked_sub(1).map(|before| {
                     let name = part(&list[before]);
-                    (0..=before)
-                        .rev()
-                        .take_while(|&i| part(&list[i]) == name)
-                        .last()
-                        .unwrap_or(0)
+                    (0..=before).rev().take_while(|&i| part(&list[i]) == name).last().unwrap_or(0)
                 })
             }
         };
@@ -155,9 +139,7 @@ impl Debugger {
 
     /// To the next (or previous) layer: `decoder.2 cross-attention` is of layer `decoder.2`.
     pub fn to_layer(&mut self, forward: bool) -> bool {
-        self.next_where(forward, |s| {
-            s.phase.split(' ').next().unwrap_or("").to_owned()
-        })
+        self.next_where(forward, |s| s.phase.split(' ').next().unwrap_or("").to_owned())
     }
 
     /// To the first or the last step.
@@ -188,10 +170,7 @@ impl Debugger {
                         self.restore(&here);
                         return false;
                     };
-                    let Some(to) = (*part as usize)
-                        .checked_sub(1)
-                        .filter(|t| *t < level.steps.len())
-                    else {
+                    let Some(to) = (*part as usize).checked_sub(1).filter(|t| *t < level.steps.len()) else {
                         self.restore(&here);
                         return false;
                     };
@@ -225,9 +204,7 @@ impl Debugger {
             return msg.arg("number", last).arg("step", step.label());
         }
         let label = |s: Option<&Step>| s.map_or_else(String::new, Step::label);
-        Msg::new("tui.said.no_step_of")
-            .arg("first", label(list.first()))
-            .arg("last", label(list.last()))
+        Msg::new("tui.said.no_step_of").arg("first", label(list.first())).arg("last", label(list.last()))
     }
 
     /// Shows a tensor that no numbered step shows.
@@ -240,11 +217,8 @@ impl Debugger {
             return;
         };
         view.role = Role::Result;
-        let (section, phase) = self
-            .steps
-            .list()
-            .get(self.at)
-            .map_or_else(Default::default, |s| (s.section.clone(), s.phase.clone()));
+        let (section, phase) =
+            self.steps.list().get(self.at).map_or_else(Default::default, |s| (s.section.clone(), s.phase.clone()));
         self.aside = Some(Step {
             number: self.step().map_or_else(Vec::new, |s| s.number.clone()),
             section,
@@ -266,13 +240,7 @@ impl Debugger {
             return;
         };
         self.index = (0..shape.rank())
-            .map(|d| {
-                index
-                    .get(d)
-                    .copied()
-                    .unwrap_or(0)
-                    .min(shape.dims()[d].saturating_sub(1))
-            })
+            .map(|d| index.get(d).copied().unwrap_or(0).min(shape.dims()[d].saturating_sub(1)))
             .collect();
         self.view = view;
         self.term = None;
@@ -283,11 +251,7 @@ impl Debugger {
         let Some(n) = self.step().map(|s| s.views.len()).filter(|n| *n > 0) else {
             return;
         };
-        let view = if forward {
-            (self.view + 1) % n
-        } else {
-            (self.view + n - 1) % n
-        };
+        let view = if forward { (self.view + 1) % n } else { (self.view + n - 1) % n };
         let index = self.index.clone();
         self.select(view, &index);
     }
@@ -312,11 +276,7 @@ impl Debugger {
         let before = (self.view, self.index.clone());
         self.move_cursor(from_last, by);
         let tables = self.step().map_or(0, |s| s.views.len());
-        let to = if by < 0 {
-            self.view.checked_sub(1)
-        } else {
-            Some(self.view + 1).filter(|to| *to < tables)
-        };
+        let to = if by < 0 { self.view.checked_sub(1) } else { Some(self.view + 1).filter(|to| *to < tables) };
         let Some(to) = to.filter(|_| before == (self.view, self.index.clone())) else {
             return;
         };
@@ -395,10 +355,7 @@ impl Debugger {
     /// Lists the steps of another run, or of the whole walkthrough.
     pub fn choose_run(&mut self, run: Option<usize>) {
         self.run = run;
-        self.steps = run.map_or_else(
-            || Arc::clone(&self.session.steps),
-            |r| self.session.steps_of(r),
-        );
+        self.steps = run.map_or_else(|| Arc::clone(&self.session.steps), |r| self.session.steps_of(r));
         self.list_findings();
         self.folded.clear();
         self.arrive_at(0);
@@ -429,15 +386,8 @@ impl Debugger {
 
     /// Puts the cursor on a row and column of the plane that is shown of a view.
     pub fn select_in_plane(&mut self, view: usize, at: &[usize]) {
-        let rank = self
-            .step()
-            .and_then(|s| s.views.get(view))
-            .map_or(0, |v| v.shape().rank());
-        let mut index = if view == self.view {
-            self.index.clone()
-        } else {
-            vec![0; rank]
-        };
+        let rank = self.step().and_then(|s| s.views.get(view)).map_or(0, |v| v.shape().rank());
+        let mut index = if view == self.view { self.index.clone() } else { vec![0; rank] };
         for (slot, i) in index.iter_mut().rev().zip(at.iter().rev()) {
             *slot = *i;
         }

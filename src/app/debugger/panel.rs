@@ -8,13 +8,7 @@ use crate::app::ui::{Focus, Ui};
 
 impl Debugger {
     /// Does an action that the view shown takes for itself; false where it takes it not.
-    pub(super) fn panel(
-        &mut self,
-        action: &Action,
-        ui: &mut Ui,
-        page: Page,
-        effects: &mut Vec<Effect>,
-    ) -> bool {
+    pub(super) fn panel(&mut self, action: &Action, ui: &mut Ui, page: Page, effects: &mut Vec<Effect>) -> bool {
         if *action == Action::Back && self.update.is_some() {
             return self.back_from_update(ui);
         }

@@ -31,9 +31,10 @@ impl Debugger {
     /// # Errors
     /// Nothing is called so, or it has no such cell.
     pub fn to_place(&mut self, place: &Place) -> Result<Option<Msg>, Msg> {
-        let asked = place.name.split_once(':').and_then(|(run, name)| {
-            Some((self.session.run_named(run)?, name.trim_start_matches(':')))
-        });
+        let asked = place
+            .name
+            .split_once(':')
+            .and_then(|(run, name)| Some((self.session.run_named(run)?, name.trim_start_matches(':'))));
         let (only, name) = match asked {
             Some((run, name)) => (Some(run), name),
             None => (None, place.name.as_str()),
@@ -53,18 +54,10 @@ impl Debugger {
         went
     }
 
-    fn go_to_name(
-        &mut self,
-        only: Option<usize>,
-        name: &str,
-        index: &[usize],
-    ) -> Result<Option<Msg>, Msg> {
+    fn go_to_name(&mut self, only: Option<usize>, name: &str, index: &[usize]) -> Result<Option<Msg>, Msg> {
         let outside = |shape: &Shape| {
             let index: Vec<String> = index.iter().map(ToString::to_string).collect();
-            Msg::new("edit.outside")
-                .arg("index", index.join(", "))
-                .arg("path", escape(name))
-                .arg("shape", shape)
+            Msg::new("edit.outside").arg("index", index.join(", ")).arg("path", escape(name)).arg("shape", shape)
         };
         if let Some((step, view)) = self.shown_as(only, name) {
             let shown = &self.steps.list()[step].views[view];
@@ -84,20 +77,13 @@ impl Debugger {
             whole.extend(index);
             whole = inside(&whole, &shape, false).ok_or_else(|| outside(&shape))?;
             whole.resize(shape.rank(), 0);
-            let flat = if shape.is_empty() {
-                0
-            } else {
-                shape.flat(&whole)
-            };
+            let flat = if shape.is_empty() { 0 } else { shape.flat(&whole) };
             self.show_cell(run, Cell { node, flat });
             return Ok(None);
         }
         let lower = name.to_lowercase();
         let titled = |s: &Step| {
-            s.section == name
-                || [Lang::En, Lang::Zh]
-                    .iter()
-                    .any(|l| s.title.render(*l).to_lowercase().contains(&lower))
+            s.section == name || [Lang::En, Lang::Zh].iter().any(|l| s.title.render(*l).to_lowercase().contains(&lower))
         };
         let list = self.steps.list();
         let step = self.nearest_first(only).find(|i| titled(&list[*i]));
@@ -112,18 +98,14 @@ impl Debugger {
         let list = self.steps.list();
         let here = self.at.min(list.len().saturating_sub(1));
         let all = (0..=here).rev().chain(self.at + 1..list.len());
-        all.filter(move |i| {
-            list.get(*i)
-                .is_some_and(|s| only.is_none_or(|r| s.run == r))
-        })
+        all.filter(move |i| list.get(*i).is_some_and(|s| only.is_none_or(|r| s.run == r)))
     }
 
     /// The nearest step that shows a symbol, and which of its views.
     fn shown_as(&self, only: Option<usize>, name: &str) -> Option<(usize, usize)> {
         let list = self.steps.list();
         let symbol = |v: &View| v.symbol == name;
-        self.nearest_first(only)
-            .find_map(|i| list[i].views.iter().position(symbol).map(|v| (i, v)))
+        self.nearest_first(only).find_map(|i| list[i].views.iter().position(symbol).map(|v| (i, v)))
     }
 
     /// Which tensors besides the one looked at the listed steps show under this symbol.

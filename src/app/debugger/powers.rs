@@ -19,10 +19,7 @@ const MOST_PLACES: usize = 256;
 fn grammar() -> Answer {
     Answer {
         title: crate::debug::grammar::title(),
-        rows: crate::debug::grammar::lines()
-            .into_iter()
-            .map(Row::new)
-            .collect(),
+        rows: crate::debug::grammar::lines().into_iter().map(Row::new).collect(),
     }
 }
 
@@ -69,11 +66,7 @@ impl Debugger {
     fn axis_pick(&mut self, text: &str, ui: &mut Ui) {
         let axes = self.turned_axes();
         if text.is_empty() {
-            let title = if axes.is_empty() {
-                "tui.axis.none"
-            } else {
-                "tui.axis.title"
-            };
+            let title = if axes.is_empty() { "tui.axis.none" } else { "tui.axis.title" };
             let mut answer = Answer::new(Msg::new(title));
             for (name, n, at) in axes {
                 for i in 0..n.min(MOST_PLACES) {
@@ -90,36 +83,23 @@ impl Debugger {
             self.set_axis(name.trim(), at).then_some(())
         });
         if set.is_none() {
-            let names: Vec<String> = axes
-                .iter()
-                .map(|(name, n, _)| format!("{name} 0..{n}"))
-                .collect();
+            let names: Vec<String> = axes.iter().map(|(name, n, _)| format!("{name} 0..{n}")).collect();
             ui.say(
                 Level::Error,
-                Msg::new("tui.axis.wrong")
-                    .arg("text", crate::text::escape(text))
-                    .arg("all", names.join(", ")),
+                Msg::new("tui.axis.wrong").arg("text", crate::text::escape(text)).arg("all", names.join(", ")),
             );
         }
     }
 
     fn bookmark_list(&self, lang: Lang) -> Answer {
         let spots = self.bookmarks.all();
-        let title = if spots.is_empty() {
-            "tui.said.no_bookmark"
-        } else {
-            "tui.bookmarks.title"
-        };
+        let title = if spots.is_empty() { "tui.said.no_bookmark" } else { "tui.bookmarks.title" };
         let mut answer = Answer::new(Msg::new(title));
         for spot in spots {
             let Some((label, name)) = self.name_of(spot, lang) else {
                 continue;
             };
-            let mut row = Row::new(
-                Msg::new("tui.bookmarks.row")
-                    .arg("step", &label)
-                    .arg("title", name),
-            );
+            let mut row = Row::new(Msg::new("tui.bookmarks.row").arg("step", &label).arg("title", name));
             if let Ok(target) = StepTarget::parse(&label) {
                 row = row.action(Action::Step(target));
             }
@@ -144,9 +124,7 @@ impl Debugger {
         let mut step = self.steps.list().get(spot.at)?.clone();
         for at in &spot.inner {
             let program = &self.session.runs[step.run].program;
-            step = crate::walkthrough::expand(program, &step)
-                .into_iter()
-                .nth(*at)?;
+            step = crate::walkthrough::expand(program, &step).into_iter().nth(*at)?;
         }
         Some((step.label(), step.title.render(lang)))
     }

@@ -28,12 +28,7 @@ impl Rounding {
                 let _ = told.send(());
             }
         });
-        Self {
-            session: Arc::clone(session),
-            run,
-            digits,
-            done: Some(done),
-        }
+        Self { session: Arc::clone(session), run, digits, done: Some(done) }
     }
 
     fn is_of(&self, session: &Arc<Session>, run: usize, digits: u8) -> bool {

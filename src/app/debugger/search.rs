@@ -44,9 +44,7 @@ impl Wanted {
         let printed = matches!(number, "∞" | "-∞")
             || number.parse::<f64>().is_ok()
             || bits.is_some_and(|b| u64::from_str_radix(b, 16).is_ok());
-        printed
-            .then(|| Wanted::Printed(number.to_owned()))
-            .ok_or_else(wrong)
+        printed.then(|| Wanted::Printed(number.to_owned())).ok_or_else(wrong)
     }
 }
 
@@ -85,11 +83,7 @@ impl Debugger {
             return true;
         }
         for by in 1..=n {
-            let at = if forward {
-                (self.at + by) % n
-            } else {
-                (self.at + n - by) % n
-            };
+            let at = if forward { (self.at + by) % n } else { (self.at + n - by) % n };
             let steps = std::sync::Arc::clone(&self.steps);
             let step = &steps.list()[at];
             if let Wanted::Text(t) = wanted {
@@ -126,18 +120,11 @@ impl Debugger {
     fn text_in(&self, step: &Step, wanted: &str) -> (bool, Option<usize>) {
         let view = step.views.iter().position(|v| {
             v.symbol.to_lowercase().contains(wanted)
-                || self.session.runs[v.run]
-                    .program
-                    .node(v.node)
-                    .path
-                    .to_lowercase()
-                    .contains(wanted)
+                || self.session.runs[v.run].program.node(v.node).path.to_lowercase().contains(wanted)
         });
         let titled = step.section == wanted
             || step.phase.to_lowercase().contains(wanted)
-            || [Lang::En, Lang::Zh]
-                .iter()
-                .any(|l| step.title.render(*l).to_lowercase().contains(wanted));
+            || [Lang::En, Lang::Zh].iter().any(|l| step.title.render(*l).to_lowercase().contains(wanted));
         (view.is_some() || titled, view)
     }
 
@@ -156,12 +143,7 @@ impl Debugger {
             let Some(value) = self.trace(view.run).and_then(|t| t.get(view.node)) else {
                 continue;
             };
-            for (i, flat) in view
-                .cells
-                .flats()
-                .take(super::facts::MOST_SCANNED)
-                .enumerate()
-            {
+            for (i, flat) in view.cells.flats().take(super::facts::MOST_SCANNED).enumerate() {
                 let x = value.get(flat);
                 let fits = match wanted {
                     Wanted::Printed(text) => number.format(x) == *text,
@@ -174,19 +156,8 @@ impl Debugger {
             }
         }
         let here = after_cursor.then(|| {
-            let shape = step
-                .views
-                .get(self.view)
-                .map(crate::walkthrough::View::shape)
-                .unwrap_or_default();
-            (
-                self.view,
-                if shape.rank() == self.index.len() {
-                    shape.flat(&self.index)
-                } else {
-                    0
-                },
-            )
+            let shape = step.views.get(self.view).map(crate::walkthrough::View::shape).unwrap_or_default();
+            (self.view, if shape.rank() == self.index.len() { shape.flat(&self.index) } else { 0 })
         });
         let hit = match (here, forward) {
             (Some(here), true) => hits.into_iter().find(|h| *h > here),

@@ -10,9 +10,7 @@ use crate::app::asked::Sides;
 use crate::app::effect::Effect;
 use crate::app::messages::Level;
 use crate::app::ui::Ui;
-use crate::debug::side::{
-    Align, Beside, CellPair, Mapping, PathPair, differing, next_difference, previous_difference,
-};
+use crate::debug::side::{Align, Beside, CellPair, Mapping, PathPair, differing, next_difference, previous_difference};
 use crate::session::Session;
 use crate::session::generation::frame_of;
 use crate::text::{Msg, NumberFormat, escape};
@@ -61,20 +59,12 @@ pub struct Side {
 impl Half {
     /// A run of the session.
     pub(super) fn of_run(name: Msg, run: usize) -> Self {
-        Self {
-            name,
-            run,
-            made: None,
-        }
+        Self { name, run, made: None }
     }
 
     /// A trace of its own, of the same scenario as run `run`.
     pub(super) fn made(name: Msg, run: usize, trace: Arc<AnyTrace>) -> Self {
-        Self {
-            name,
-            run,
-            made: Some(trace),
-        }
+        Self { name, run, made: Some(trace) }
     }
 
     /// The trace of this side.
@@ -88,9 +78,7 @@ impl Half {
     /// Whether its nodes are those of its run.
     pub fn is_run(&self, session: &Session) -> bool {
         let program = &session.runs[self.run].program;
-        self.made
-            .as_ref()
-            .is_none_or(|t| Arc::ptr_eq(t.program(), program))
+        self.made.as_ref().is_none_or(|t| Arc::ptr_eq(t.program(), program))
     }
 }
 
@@ -112,17 +100,9 @@ impl Side {
     /// What one looks at.
     pub fn seen<'a>(&'a self, session: &'a Session) -> Option<Seen<'a>> {
         let pair = self.pairs.get(self.at)?;
-        let traces = [
-            self.halves[0].trace(session)?,
-            self.halves[1].trace(session)?,
-        ];
+        let traces = [self.halves[0].trace(session)?, self.halves[1].trace(session)?];
         let values = [traces[0].get(pair.left)?, traces[1].get(pair.right)?];
-        let beside = Beside::new(
-            values[0].shape(),
-            values[1].shape(),
-            &self.mapping,
-            self.align,
-        )?;
+        let beside = Beside::new(values[0].shape(), values[1].shape(), &self.mapping, self.align)?;
         let dims = beside.part().dims();
         let index: Vec<usize> = (0..dims.len())
             .map(|d| {
@@ -133,13 +113,7 @@ impl Side {
         if beside.part().is_empty() {
             return None;
         }
-        Some(Seen {
-            pair,
-            traces,
-            cell: beside.at(&index),
-            values,
-            beside,
-        })
+        Some(Seen { pair, traces, cell: beside.at(&index), values, beside })
     }
 
     /// Goes to a path: to its first difference, where there is one.
@@ -157,11 +131,8 @@ impl Side {
             let (pair, [l, r]) = (seen.pair, seen.traces);
             let cells = differing(l, r, pair, &self.mapping, self.align);
             let here = seen.cell.left;
-            let next = if forward {
-                cells.iter().find(|c| c.left > here)
-            } else {
-                cells.iter().rfind(|c| c.left < here)
-            };
+            let next =
+                if forward { cells.iter().find(|c| c.left > here) } else { cells.iter().rfind(|c| c.left < here) };
             seen.beside.index(0, next?.left)
         });
         let Some(index) = found else { return false };
@@ -193,9 +164,7 @@ impl Side {
         }) else {
             return;
         };
-        let turned = (0..dims.len().saturating_sub(2))
-            .rev()
-            .find(|d| dims[*d] > 1);
+        let turned = (0..dims.len().saturating_sub(2)).rev().find(|d| dims[*d] > 1);
         if let Some(axis) = turned {
             let n = dims[axis] as i64;
             index[axis] = (index[axis] as i64 + by).rem_euclid(n) as usize;
@@ -208,11 +177,7 @@ impl Side {
         let here = self.pairs.get(self.at).map(|p| part_of(&p.path));
         let Some(here) = here else { return };
         let other = |i: &usize| part_of(&self.pairs[*i].path) != here;
-        let to = if forward {
-            (self.at + 1..self.pairs.len()).find(other)
-        } else {
-            (0..self.at).rev().find(other)
-        };
+        let to = if forward { (self.at + 1..self.pairs.len()).find(other) } else { (0..self.at).rev().find(other) };
         if let Some(to) = to {
             self.go(to, session);
         }
@@ -251,12 +216,7 @@ impl Debugger {
     fn side_answer(&self, side: &Side, number: NumberFormat) -> Answer {
         let mut answer = Answer::new(side.totals(number));
         let run = &self.session.runs[side.halves[0].run].name;
-        for p in side
-            .pairs
-            .iter()
-            .filter(|p| p.differing > 0)
-            .take(MOST_LISTED)
-        {
+        for p in side.pairs.iter().filter(|p| p.differing > 0).take(MOST_LISTED) {
             let mut row = Row::new(
                 Msg::new("side.row")
                     .arg("path", &p.path)
@@ -380,21 +340,13 @@ impl Debugger {
 impl Side {
     /// How much differs in all.
     pub fn totals(&self, number: NumberFormat) -> Msg {
-        let key = if self.differing == 0 {
-            "side.same"
-        } else {
-            "side.totals"
-        };
+        let key = if self.differing == 0 { "side.same" } else { "side.totals" };
         let worst = self.worst.and_then(|i| self.pairs.get(i));
-        let part =
-            |p: Option<&PathPair>, f: &dyn Fn(&PathPair) -> String| p.map_or_else(String::new, f);
+        let part = |p: Option<&PathPair>, f: &dyn Fn(&PathPair) -> String| p.map_or_else(String::new, f);
         Msg::new(key)
             .arg("differing", self.differing)
             .arg("paths", self.pairs.len())
-            .arg(
-                "largest",
-                part(worst, &|p| number.format_nonzero(p.max_difference)),
-            )
+            .arg("largest", part(worst, &|p| number.format_nonzero(p.max_difference)))
             .arg("path", part(worst, &|p| p.path.clone()))
     }
 }

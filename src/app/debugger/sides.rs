@@ -56,9 +56,7 @@ impl Debugger {
             Sides::Layers(left, right) => {
                 let run = self.step().map_or(0, |s| s.run);
                 let (from, to) = (self.layer(run, left)?, self.layer(run, right)?);
-                let name = |layer: &str| {
-                    Msg::new("side.layer").arg("layer", escape(layer.trim_end_matches('.')))
-                };
+                let name = |layer: &str| Msg::new("side.layer").arg("layer", escape(layer.trim_end_matches('.')));
                 let halves = [self.half(run, name(&from))?, self.half(run, name(&to))?];
                 (halves, Mapping::Prefix { from, to }, Align::First)
             }
@@ -79,13 +77,7 @@ impl Debugger {
     }
 
     /// Compares all paths.
-    fn compared(
-        &self,
-        what: Sides,
-        halves: [Half; 2],
-        mapping: Mapping,
-        align: Align,
-    ) -> Result<Side, Msg> {
+    fn compared(&self, what: Sides, halves: [Half; 2], mapping: Mapping, align: Align) -> Result<Side, Msg> {
         let session = &self.session;
         let missing = || Msg::new("side.no_common");
         let left = halves[0].trace(session).ok_or_else(missing)?;
@@ -111,15 +103,11 @@ impl Debugger {
         });
         let at = here.and_then(|here| {
             let right = right.program();
-            pairs
-                .iter()
-                .position(|p| p.path == here || *right.node(p.right).path == *here)
+            pairs.iter().position(|p| p.path == here || *right.node(p.right).path == *here)
         });
         let mut side = Side {
             differing: pairs.iter().filter(|p| p.differing > 0).count(),
-            worst: (0..pairs.len())
-                .filter(|i| pairs[*i].differing > 0)
-                .max_by(worst),
+            worst: (0..pairs.len()).filter(|i| pairs[*i].differing > 0).max_by(worst),
             what,
             halves,
             mapping,
@@ -170,24 +158,12 @@ impl Debugger {
 
     /// A training run beside one call of a decoding. A cached call computes its last position only: it stands there
     /// as it is without the cache, whose bits are the same.
-    fn beside_call(
-        &self,
-        training: usize,
-        inference: usize,
-        call: usize,
-    ) -> Result<([Half; 2], Mapping, Align), Msg> {
+    fn beside_call(&self, training: usize, inference: usize, call: usize) -> Result<([Half; 2], Mapping, Align), Msg> {
         let s = &self.session;
         let name = |cached: bool| {
-            let key = if cached {
-                "side.call_uncached"
-            } else {
-                "side.call"
-            };
+            let key = if cached { "side.call_uncached" } else { "side.call" };
             let calls = s.calls_made(inference);
-            Msg::new(key)
-                .arg("run", escape(&s.runs[inference].name))
-                .arg("call", call + 1)
-                .arg("calls", calls)
+            Msg::new(key).arg("run", escape(&s.runs[inference].name)).arg("call", call + 1).arg("calls", calls)
         };
         let right = match s.calls_of(inference) {
             Some((_, true)) => {
@@ -196,11 +172,7 @@ impl Debugger {
             }
             _ => self.half(inference, name(false))?,
         };
-        Ok((
-            [self.named(training)?, right],
-            Mapping::Call(call),
-            Align::First,
-        ))
+        Ok(([self.named(training)?, right], Mapping::Call(call), Align::First))
     }
 
     fn with_and_without_cache(&self) -> Result<([Half; 2], Mapping, Align), Msg> {
@@ -211,17 +183,9 @@ impl Debugger {
         let run = run.ok_or_else(|| Msg::new("side.no_such").arg("what", "inference"))?;
         let own = s.calls_of(run).is_some_and(|(_, cached)| cached);
         let half = |cached: bool| {
-            let key = if cached {
-                "side.cached"
-            } else {
-                "side.uncached"
-            };
+            let key = if cached { "side.cached" } else { "side.uncached" };
             let name = Msg::new(key).arg("run", escape(&s.runs[run].name));
-            if cached == own {
-                self.half(run, name)
-            } else {
-                Ok(Half::made(name, run, self.decoded(run, cached)?))
-            }
+            if cached == own { self.half(run, name) } else { Ok(Half::made(name, run, self.decoded(run, cached)?)) }
         };
         Ok(([half(true)?, half(false)?], Mapping::Same, Align::Last))
     }
@@ -229,9 +193,7 @@ impl Debugger {
     /// The decoding of an inference run with or without a cache, all numbers kept.
     fn decoded(&self, run: usize, cached: bool) -> Result<Arc<AnyTrace>, Msg> {
         let s = &self.session;
-        let (calls, _) = s
-            .calls_of(run)
-            .ok_or_else(|| Msg::new("side.no_such").arg("what", "inference"))?;
+        let (calls, _) = s.calls_of(run).ok_or_else(|| Msg::new("side.no_such").arg("what", "inference"))?;
         let program = s.generation(run, &calls, cached)?;
         let trace = s.run_program(&program, |_| true, &mut ());
         trace.map(Arc::new).map_err(cannot)
@@ -240,10 +202,7 @@ impl Debugger {
     /// The run of a kind: the one called so, else the first.
     fn run_of(&self, kind: &RunKind, name: &str) -> Result<usize, Msg> {
         let runs = &self.session.runs;
-        let named = self
-            .session
-            .run_named(name)
-            .filter(|r| runs[*r].kind == *kind);
+        let named = self.session.run_named(name).filter(|r| runs[*r].kind == *kind);
         named
             .or_else(|| runs.iter().position(|r| r.kind == *kind))
             .ok_or_else(|| Msg::new("side.no_such").arg("what", name))

@@ -80,8 +80,7 @@ impl Debugger {
         let run = |kind: RunKind| {
             let runs = &self.session.runs;
             let here = self.step().map(|s| s.run);
-            here.filter(|r| runs[*r].kind == kind)
-                .or_else(|| runs.iter().position(|r| r.kind == kind))
+            here.filter(|r| runs[*r].kind == kind).or_else(|| runs.iter().position(|r| r.kind == kind))
         };
         match view {
             View::Step => {
@@ -118,10 +117,7 @@ impl Debugger {
 
     fn stage_table(&self, lang: Lang) -> Result<Worded, Msg> {
         match stages(&self.session, lang) {
-            Ok(Some(table)) => Ok(Worded {
-                table,
-                ..Worded::default()
-            }),
+            Ok(Some(table)) => Ok(Worded { table, ..Worded::default() }),
             Ok(None) => Err(Msg::new("stages.none")),
             Err(e) => Err(Msg::new("cli.cannot_run").arg("why", e)),
         }
@@ -136,19 +132,13 @@ impl Debugger {
         let several = positions.iter().any(|p| p.batch > 0);
         let predicted = self.predicted(run);
         let rows = positions.iter().enumerate().map(|(i, p)| {
-            let place = if several {
-                format!("{}.{}", p.batch, p.position)
-            } else {
-                p.position.to_string()
-            };
+            let place = if several { format!("{}.{}", p.batch, p.position) } else { p.position.to_string() };
             let label_at = match (p.label_at, &p.predicts) {
                 (_, None) => tr(lang, "teacher.not_counted").to_owned(),
                 (None, _) => tr(lang, "teacher.nowhere").to_owned(),
                 (Some(0), _) => tr(lang, "teacher.own").to_owned(),
                 (Some(1), _) => tr(lang, "teacher.next").to_owned(),
-                (Some(by), _) => Msg::new("teacher.at")
-                    .arg("by", format!("{by:+}"))
-                    .render(lang),
+                (Some(by), _) => Msg::new("teacher.at").arg("by", format!("{by:+}")).render(lang),
             };
             vec![
                 place,
@@ -173,9 +163,7 @@ impl Debugger {
         Ok(Worded {
             head,
             table: Table {
-                columns: columns
-                    .map(|c| tr(lang, &format!("teacher.column.{c}")).to_owned())
-                    .into(),
+                columns: columns.map(|c| tr(lang, &format!("teacher.column.{c}")).to_owned()).into(),
                 rows: rows.collect(),
             },
             lines: Vec::new(),
@@ -186,8 +174,7 @@ impl Debugger {
     fn predicted(&self, run: usize) -> Vec<String> {
         let program = &self.session.runs[run].program;
         let value = |path: &str| self.session.trace(run).ok()?.get(program.find(path)?);
-        let (Some(ids), Some(probs)) = (value("output.argmax"), value("output.predicted_probs"))
-        else {
+        let (Some(ids), Some(probs)) = (value("output.argmax"), value("output.predicted_probs")) else {
             return Vec::new();
         };
         let words = self.session.words(self.session.spoken());
@@ -212,9 +199,7 @@ impl Debugger {
         let (less, more) = (&with.calls, &without.calls);
         let lengths = calls.lengths();
         let tokens = self.tokens_of_calls(run, &lengths);
-        let compared = (without.all() <= MOST_FLOPS)
-            .then(|| cache::compare(s, run, &calls, &mut ()).ok())
-            .flatten();
+        let compared = (without.all() <= MOST_FLOPS).then(|| cache::compare(s, run, &calls, &mut ()).ok()).flatten();
         let mut rows = Vec::new();
         let (mut all_with, mut all_without) = (with.before, without.before);
         let mut lines = [Vec::new(), Vec::new()];
@@ -231,11 +216,7 @@ impl Debugger {
             lines[0].push(all_with as f64);
             lines[1].push(all_without as f64);
             let bits = compared.as_ref().map(|r| {
-                let key = if r.different.contains(&call) {
-                    "cache.differ"
-                } else {
-                    "cache.same"
-                };
+                let key = if r.different.contains(&call) { "cache.differ" } else { "cache.same" };
                 tr(lang, key).to_owned()
             });
             rows.push(vec![
@@ -249,9 +230,7 @@ impl Debugger {
                 bits.unwrap_or_else(|| "—".to_owned()),
             ]);
         }
-        let columns = [
-            "call", "old", "new", "bytes", "with", "without", "times", "bits",
-        ];
+        let columns = ["call", "old", "new", "bytes", "with", "without", "times", "bits"];
         let key = if own { "cache.with" } else { "cache.without" };
         let head = Msg::new(key)
             .arg("run", crate::text::escape(&s.runs[run].name))
@@ -272,12 +251,7 @@ impl Debugger {
         let [with, without] = lines;
         Ok(Worded {
             head: notes.join(if lang == Lang::Zh { "" } else { " " }),
-            table: Table {
-                columns: columns
-                    .map(|c| tr(lang, &format!("cache.column.{c}")).to_owned())
-                    .into(),
-                rows,
-            },
+            table: Table { columns: columns.map(|c| tr(lang, &format!("cache.column.{c}")).to_owned()).into(), rows },
             lines: vec![
                 (tr(lang, "cache.column.with").to_owned(), with),
                 (tr(lang, "cache.column.without").to_owned(), without),
@@ -295,9 +269,7 @@ impl Debugger {
         let mut all: Vec<Vec<String>> = Vec::new();
         for (call, length) in lengths.iter().enumerate() {
             let paths = ["tokens", "embed.target.ids"];
-            let mut found = paths
-                .iter()
-                .filter_map(|p| trace.get(program.find(&format!("gen.{call}.{p}"))?));
+            let mut found = paths.iter().filter_map(|p| trace.get(program.find(&format!("gen.{call}.{p}"))?));
             let Some(ids) = found.next() else { break };
             let row = ids.shape().dims().last().copied().unwrap_or(0);
             let read = (0..row).map(|i| words.word(ids.get(i) as i64));

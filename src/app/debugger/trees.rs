@@ -16,11 +16,7 @@ use crate::text::{Msg, NumberFormat, escape};
 use crate::trace::derive::Cell;
 
 /// Levels of a tree, and branches of a cell, where nothing else is said.
-const USUAL: Extent = Extent {
-    depth: 2,
-    most: 6,
-    rows: 500,
-};
+const USUAL: Extent = Extent { depth: 2, most: 6, rows: 500 };
 
 /// Deepest tree that is asked for.
 const DEEPEST: usize = 64;
@@ -40,19 +36,13 @@ impl Asked {
         // Options stand last: an expression may hold any words.
         while let Some((before, value)) = rest.rsplit_once(char::is_whitespace) {
             let before = before.trim_end();
-            let (head, option) = before
-                .rsplit_once(char::is_whitespace)
-                .unwrap_or(("", before));
+            let (head, option) = before.rsplit_once(char::is_whitespace).unwrap_or(("", before));
             let number = || {
                 value
                     .parse::<usize>()
                     .ok()
                     .filter(|n| *n > 0)
-                    .ok_or_else(|| {
-                        Msg::new("tree.bad_number")
-                            .arg("option", option)
-                            .arg("text", escape(value))
-                    })
+                    .ok_or_else(|| Msg::new("tree.bad_number").arg("option", option).arg("text", escape(value)))
             };
             match option {
                 "depth" => extent.depth = number()?.min(DEEPEST),
@@ -62,10 +52,7 @@ impl Asked {
             }
             rest = head.trim_end();
         }
-        Ok(Self {
-            cell: rest.to_owned(),
-            extent,
-        })
+        Ok(Self { cell: rest.to_owned(), extent })
     }
 }
 
@@ -80,23 +67,14 @@ impl Debugger {
             Err(e) => wrong(ui, &asked.cell, &e),
             Ok(None) => ui.say(Level::Info, Msg::new("tree.no_cell")),
             Ok(Some((run, cell))) => {
-                if let Some(answer) =
-                    self.tree_answer(run, cell, way, asked.extent, ui.settings.digits)
-                {
+                if let Some(answer) = self.tree_answer(run, cell, way, asked.extent, ui.settings.digits) {
                     ui.answer(answer);
                 }
             }
         }
     }
 
-    fn tree_answer(
-        &self,
-        run: usize,
-        cell: Cell,
-        way: Way,
-        extent: Extent,
-        number: NumberFormat,
-    ) -> Option<Answer> {
+    fn tree_answer(&self, run: usize, cell: Cell, way: Way, extent: Extent, number: NumberFormat) -> Option<Answer> {
         let trace = self.trace(run)?;
         let x = Explainer::new(&trace);
         let rows = tree(&x, cell, way, extent);
@@ -107,9 +85,7 @@ impl Debugger {
             (Way::Down, true) => "tree.goes_nowhere",
         };
         let value = |c: Cell| x.number(c, number);
-        let title = Msg::new(key)
-            .arg("cell", self.call(&x, run, cell))
-            .arg("value", value(cell));
+        let title = Msg::new(key).arg("cell", self.call(&x, run, cell)).arg("value", value(cell));
         let mut answer = Answer::new(title);
         // Results do not add up: each has operands of its own.
         let percent = |share: &Option<f64>| match share {
@@ -119,11 +95,7 @@ impl Debugger {
         for row in rows {
             let indent = "  ".repeat(row.depth - 1);
             match row.what {
-                What::Others {
-                    count,
-                    weight,
-                    share,
-                } => {
+                What::Others { count, weight, share } => {
                     let msg = Msg::new("tree.others")
                         .arg("indent", indent)
                         .arg("count", count)
@@ -131,16 +103,8 @@ impl Debugger {
                         .arg("share", percent(&share));
                     answer.push(Row::new(msg));
                 }
-                What::Branch {
-                    branch,
-                    share,
-                    again,
-                } => {
-                    let mut text = format!(
-                        "{indent}{} = {}",
-                        self.call(&x, run, branch.cell),
-                        value(branch.cell)
-                    );
+                What::Branch { branch, share, again } => {
+                    let mut text = format!("{indent}{} = {}", self.call(&x, run, branch.cell), value(branch.cell));
                     if let Some(p) = branch.partner {
                         let _ = write!(text, " × {} {}", self.call(&x, run, p), value(p));
                     }
@@ -159,11 +123,7 @@ impl Debugger {
     /// `first-nan [RUN]` and `first-inf [RUN]`.
     pub(super) fn first_bad(&self, text: &str, bad: Bad, ui: &mut Ui) {
         let here = self.step().map_or(0, |s| s.run);
-        let run = if text.is_empty() {
-            Some(here)
-        } else {
-            self.session.run_named(text)
-        };
+        let run = if text.is_empty() { Some(here) } else { self.session.run_named(text) };
         let Some(run) = run else {
             let msg = Msg::new("tui.said.no_run").arg("name", escape(text));
             return ui.say(Level::Error, msg);
@@ -175,9 +135,7 @@ impl Debugger {
             Bad::Inf => "∞",
         };
         let Some(found) = nan::first(&trace, bad) else {
-            let msg = Msg::new("nan.none")
-                .arg("what", what)
-                .arg("run", escape(name));
+            let msg = Msg::new("nan.none").arg("what", what).arg("run", escape(name));
             return ui.say(Level::Done, msg);
         };
         let x = Explainer::new(&trace);
@@ -191,11 +149,7 @@ impl Debugger {
         };
         let path = self.path_of(run, cell);
         let symbol = self.call(&x, run, cell);
-        let called = if symbol == path {
-            path
-        } else {
-            format!("{symbol} ({path})")
-        };
+        let called = if symbol == path { path } else { format!("{symbol} ({path})") };
         let title = Msg::new(key)
             .arg("what", what)
             .arg("run", escape(name))
@@ -206,11 +160,7 @@ impl Debugger {
         let go = |c: Cell| self.go_to_cell(run, c);
         answer.push(Row::plain(value(cell)).level(Level::Error).action(go(cell)));
         for (operand, v) in &found.operands {
-            let level = if v.is_finite() {
-                Level::Info
-            } else {
-                Level::Warning
-            };
+            let level = if v.is_finite() { Level::Info } else { Level::Warning };
             let msg = Msg::new("nan.operand").arg("what", value(*operand));
             answer.push(Row::new(msg).level(level).action(go(*operand)));
         }
@@ -218,11 +168,7 @@ impl Debugger {
             let more = found.operand_count - found.operands.len();
             answer.push(Row::new(Msg::new("nan.more_operands").arg("count", more)));
         }
-        answer.push(Row::new(
-            Msg::new("nan.carriers")
-                .arg("carriers", found.carriers)
-                .arg("nodes", found.nodes),
-        ));
+        answer.push(Row::new(Msg::new("nan.carriers").arg("carriers", found.carriers).arg("nodes", found.nodes)));
         if found.producers > 1 {
             let more = Msg::new("nan.producers").arg("count", found.producers - 1);
             answer.push(Row::new(more).level(Level::Warning));
@@ -231,11 +177,7 @@ impl Debugger {
             answer.push(Row::new(Msg::new("nan.masked").arg("count", found.masked)));
         }
         if bad == Bad::Nan && found.operands.iter().any(|(_, x)| x.is_infinite()) {
-            let text = if text.is_empty() {
-                name.clone()
-            } else {
-                text.to_owned()
-            };
+            let text = if text.is_empty() { name.clone() } else { text.to_owned() };
             let row = Row::new(Msg::new("nan.see_inf"));
             answer.push(row.action(Action::FirstInf(Text(text))));
         }

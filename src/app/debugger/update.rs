@@ -23,12 +23,7 @@ pub struct Page {
 
 impl Default for Page {
     fn default() -> Self {
-        Self {
-            rows: 8,
-            cols: 8,
-            list: 16,
-            last_line: 0,
-        }
+        Self { rows: 8, cols: 8, list: 16, last_line: 0 }
     }
 }
 
@@ -40,11 +35,7 @@ fn paged(action: &Action, seen: usize) -> i64 {
     let lines = seen.max(1);
     let half = matches!(action, Action::HalfUp | Action::HalfDown);
     let by = if half { lines.div_ceil(2) } else { lines } as i64;
-    if matches!(action, Action::PageUp | Action::HalfUp) {
-        -by
-    } else {
-        by
-    }
+    if matches!(action, Action::PageUp | Action::HalfUp) { -by } else { by }
 }
 
 impl Debugger {
@@ -113,26 +104,15 @@ impl Debugger {
                 } else if let Some(run) = self.session.run_named(name) {
                     self.choose_run(Some(run));
                 } else {
-                    ui.say(
-                        Level::Error,
-                        Msg::new("tui.said.no_run").arg("name", crate::text::escape(name)),
-                    );
+                    ui.say(Level::Error, Msg::new("tui.said.no_run").arg("name", crate::text::escape(name)));
                 }
             }
             Action::Bookmark => {
                 let here = self.spot();
-                say(if self.bookmarks.toggle(here) {
-                    "tui.said.marked"
-                } else {
-                    "tui.said.unmarked"
-                });
+                say(if self.bookmarks.toggle(here) { "tui.said.marked" } else { "tui.said.unmarked" });
             }
             Action::NextBookmark | Action::PrevBookmark => {
-                match self
-                    .bookmarks
-                    .next(&self.spot(), *action == Action::NextBookmark)
-                    .cloned()
-                {
+                match self.bookmarks.next(&self.spot(), *action == Action::NextBookmark).cloned() {
                     Some(spot) => {
                         self.leave();
                         self.restore(&spot);
@@ -172,9 +152,7 @@ impl Debugger {
             Action::FoldAll => self.fold_all(true),
             Action::UnfoldAll => self.fold_all(false),
             Action::Follow => {
-                let went = self
-                    .line(number, usize::MAX)
-                    .is_some_and(|line| self.follow(&line));
+                let went = self.line(number, usize::MAX).is_some_and(|line| self.follow(&line));
                 if !went {
                     say("tui.said.given");
                 }
@@ -212,26 +190,17 @@ impl Debugger {
                     && let Some(value) = self.trace(run).and_then(|t| t.get(cell.node))
                 {
                     let text = crate::text::number::exact(value.get(cell.flat));
-                    effects.push(Effect::Copy {
-                        text,
-                        done: Msg::new("tui.sent.cell"),
-                    });
+                    effects.push(Effect::Copy { text, done: Msg::new("tui.sent.cell") });
                 }
             }
             Action::CopyLine => {
                 if let Some(line) = self.line(number, usize::MAX) {
-                    effects.push(Effect::Copy {
-                        text: line.text(),
-                        done: Msg::new("tui.sent.line"),
-                    });
+                    effects.push(Effect::Copy { text: line.text(), done: Msg::new("tui.sent.line") });
                 }
             }
             Action::CopyTable => {
                 if let Some(text) = self.table_text() {
-                    effects.push(Effect::Copy {
-                        text,
-                        done: Msg::new("tui.sent.table"),
-                    });
+                    effects.push(Effect::Copy { text, done: Msg::new("tui.sent.table") });
                 }
             }
             other => self.power(other, ui, effects),
@@ -252,11 +221,7 @@ impl Debugger {
         let Some(phase) = list.get(self.at).map(|s| &s.phase) else {
             return;
         };
-        let first = (0..=self.at)
-            .rev()
-            .take_while(|i| list[*i].phase == *phase)
-            .last()
-            .unwrap_or(self.at);
+        let first = (0..=self.at).rev().take_while(|i| list[*i].phase == *phase).last().unwrap_or(self.at);
         self.fold(first);
     }
 
@@ -264,9 +229,7 @@ impl Debugger {
         self.folded.clear();
         if fold {
             let list = self.steps.list();
-            self.folded = (0..list.len())
-                .filter(|&i| i == 0 || list[i].phase != list[i - 1].phase)
-                .collect();
+            self.folded = (0..list.len()).filter(|&i| i == 0 || list[i].phase != list[i - 1].phase).collect();
         }
     }
 
@@ -279,9 +242,8 @@ impl Debugger {
             return None;
         }
         let row = |r: usize| -> String {
-            let cells: Vec<String> = (0..plane.cols)
-                .map(|c| crate::text::number::exact(value.get(plane.flat(r, c))))
-                .collect();
+            let cells: Vec<String> =
+                (0..plane.cols).map(|c| crate::text::number::exact(value.get(plane.flat(r, c)))).collect();
             cells.join("\t")
         };
         Some((0..plane.rows).map(row).collect::<Vec<_>>().join("\n"))

@@ -166,11 +166,7 @@ impl Breaks {
 
     /// Removes all breakpoints (or all watches); how many there were.
     pub fn clear(&mut self, watches: bool) -> usize {
-        if watches {
-            std::mem::take(&mut self.watches).len()
-        } else {
-            std::mem::take(&mut self.breakpoints).len()
-        }
+        if watches { std::mem::take(&mut self.watches).len() } else { std::mem::take(&mut self.breakpoints).len() }
     }
 
     /// Runs from `from`, where one is, to the next place that something stops at; `None` where nothing does up to the end.
@@ -237,12 +233,7 @@ impl Breaks {
     }
 
     /// Whether something stops at a tensor that no step shows.
-    fn inside(
-        &mut self,
-        here: &Here<'_>,
-        step: usize,
-        (run, node): (usize, NodeId),
-    ) -> Option<Stop> {
+    fn inside(&mut self, here: &Here<'_>, step: usize, (run, node): (usize, NodeId)) -> Option<Stop> {
         if self.breakpoints.is_empty() {
             return None;
         }
@@ -316,13 +307,7 @@ impl Breaks {
 
 /// The step at `at`, to which later values are unknown.
 fn at_step<'a>(here: &Here<'a>, at: usize) -> Here<'a> {
-    Here {
-        at,
-        past: true,
-        shown: None,
-        it: None,
-        ..*here
-    }
+    Here { at, past: true, shown: None, it: None, ..*here }
 }
 
 /// The value of a watch; `None` where it is not computed yet, or not in this part of the run.

@@ -41,10 +41,7 @@ pub(super) fn words(text: &str) -> Vec<Word> {
             i += 1;
         }
         i = i.min(chars.len());
-        words.push(Word {
-            text: chars[start..i].iter().collect(),
-            at: start..i,
-        });
+        words.push(Word { text: chars[start..i].iter().collect(), at: start..i });
     }
     words
 }
@@ -97,21 +94,15 @@ impl Term {
             let Some(inner) = rest.strip_suffix('/').filter(|r| !r.is_empty()) else {
                 return Err(wrong(word, Msg::new("break.open_regex")));
             };
-            let regex = RegexBuilder::new(&inner.replace("\\/", "/"))
-                .size_limit(1 << 20)
-                .build()
-                .map_err(|e| {
-                    // The last line of a report says what is wrong; the others draw it.
-                    let why = e.to_string();
-                    let why = why.lines().last().unwrap_or("").trim().to_owned();
-                    wrong(word, Msg::new("break.bad_regex").arg("why", escape(&why)))
-                })?;
+            let regex = RegexBuilder::new(&inner.replace("\\/", "/")).size_limit(1 << 20).build().map_err(|e| {
+                // The last line of a report says what is wrong; the others draw it.
+                let why = e.to_string();
+                let why = why.lines().last().unwrap_or("").trim().to_owned();
+                wrong(word, Msg::new("break.bad_regex").arg("why", escape(&why)))
+            })?;
             return Term::Regex(regex).known(word, here);
         }
-        match text
-            .split_once(':')
-            .filter(|(_, rest)| !rest.starts_with(':'))
-        {
+        match text.split_once(':').filter(|(_, rest)| !rest.starts_with(':')) {
             Some(("op", name)) => {
                 let ops = here.session.runs.iter().flat_map(|r| r.program.nodes());
                 let found = Term::Op(name.to_owned()).known(word, here);
@@ -135,26 +126,15 @@ impl Term {
                 Err(near(e, name, runs.map(|r| r.name.as_str())))
             }
             Some(("path", name)) => named(word, name, here),
-            Some((kind, _)) => Err(wrong(
-                word,
-                Msg::new("break.unknown_kind").arg("kind", escape(kind)),
-            )),
-            None if text.contains(['*', '?', '{', '[']) => {
-                Term::Glob(glob(word, text)?).known(word, here)
-            }
+            Some((kind, _)) => Err(wrong(word, Msg::new("break.unknown_kind").arg("kind", escape(kind)))),
+            None if text.contains(['*', '?', '{', '[']) => Term::Glob(glob(word, text)?).known(word, here),
             None => named(word, text, here),
         }
     }
 
     /// The term, where some tensor of some run fits it.
     fn known(self, word: &Word, here: &Here<'_>) -> Result<Self, ExprError> {
-        let shown = || {
-            here.steps
-                .list()
-                .iter()
-                .flat_map(|s| &s.views)
-                .any(|v| self.fits(here, &Target::of_view(v)))
-        };
+        let shown = || here.steps.list().iter().flat_map(|s| &s.views).any(|v| self.fits(here, &Target::of_view(v)));
         let hidden = || {
             here.session.runs.iter().any(|r| {
                 let mut nodes = r.program.nodes();
@@ -165,10 +145,7 @@ impl Term {
             return Ok(self);
         }
         let text = &word.text;
-        let e = wrong(
-            word,
-            Msg::new("break.fits_nothing").arg("what", escape(text)),
-        );
+        let e = wrong(word, Msg::new("break.fits_nothing").arg("what", escape(text)));
         if let Term::Scope(name) = &self {
             let paths = here.session.runs[here.run()].program.nodes();
             let known = here.timeline.symbols().chain(paths.map(|(_, n)| &*n.path));
@@ -230,12 +207,7 @@ fn steps(word: &Word, here: &Here<'_>) -> Result<Term, ExprError> {
     if let Ok([step, inner @ ..]) = numbers.as_deref()
         && !inner.is_empty()
     {
-        let msg = || {
-            wrong(
-                word,
-                Msg::new("break.no_sub_step").arg("text", escape(text)),
-            )
-        };
+        let msg = || wrong(word, Msg::new("break.no_sub_step").arg("text", escape(text)));
         return sub_step(*step, inner, here).ok_or_else(msg);
     }
     let (from, to) = text.split_once("..").unwrap_or((text, text));
@@ -245,8 +217,7 @@ fn steps(word: &Word, here: &Here<'_>) -> Result<Term, ExprError> {
         if t.is_empty() {
             return Ok(open);
         }
-        t.parse::<u32>()
-            .map_err(|_| wrong(word, Msg::new("break.bad_steps").arg("text", escape(text))))
+        t.parse::<u32>().map_err(|_| wrong(word, Msg::new("break.bad_steps").arg("text", escape(text))))
     };
     let (from, to) = (number(from, 0)?, number(to, last)?);
     let term = Term::Steps(from..=to);

@@ -37,8 +37,7 @@ impl Spec {
     /// # Errors
     /// Where it cannot be read, or fits nothing.
     pub fn parse(text: &str, here: &Here<'_>) -> Result<Self, ExprError> {
-        Self::read(text, here)
-            .or_else(|error| Self::read(&format!("if {}", text.trim()), here).map_err(|_| error))
+        Self::read(text, here).or_else(|error| Self::read(&format!("if {}", text.trim()), here).map_err(|_| error))
     }
 
     fn read(text: &str, here: &Here<'_>) -> Result<Self, ExprError> {
@@ -86,11 +85,7 @@ impl Spec {
                 "if" => {
                     let next = words.next().ok_or_else(|| missing("break.no_condition"))?;
                     spec.condition_at = next.at.start;
-                    let rest: String = text
-                        .chars()
-                        .skip(next.at.start)
-                        .take(end - next.at.start)
-                        .collect();
+                    let rest: String = text.chars().skip(next.at.start).take(end - next.at.start).collect();
                     spec.condition = Some(condition(&rest, next.at.start, here)?);
                     break;
                 }
@@ -194,14 +189,8 @@ fn condition(text: &str, at: usize, here: &Here<'_>) -> Result<Condition, ExprEr
 ///
 /// # Errors
 /// The first name that is not.
-pub(super) fn names_exist(
-    expr: &crate::debug::expr::Expr,
-    here: &Here<'_>,
-) -> Result<(), ExprError> {
-    let anywhen = Here {
-        past: false,
-        ..*here
-    };
+pub(super) fn names_exist(expr: &crate::debug::expr::Expr, here: &Here<'_>) -> Result<(), ExprError> {
+    let anywhen = Here { past: false, ..*here };
     for (name, at) in expr.names() {
         let in_a_call = || {
             here.session.runs.iter().any(|r| {
@@ -215,9 +204,7 @@ pub(super) fn names_exist(
             let msg = Msg::new("expr.unknown_name").arg("name", escape(name));
             let e = ExprError::new(Fault::Name, at, msg);
             return Err(match near {
-                Some(near) => {
-                    e.help(Msg::new("diagnostic.did_you_mean").arg("name", escape(&near)))
-                }
+                Some(near) => e.help(Msg::new("diagnostic.did_you_mean").arg("name", escape(&near))),
                 None => e,
             });
         }

@@ -153,11 +153,7 @@ impl Table {
             .map(|entry| {
                 let layout = entry.layout.as_deref().map(Layout::parse).transpose()?;
                 let pattern = pattern(prefixes, &entry.name);
-                Ok(Rule {
-                    entry,
-                    pattern,
-                    layout,
-                })
+                Ok(Rule { entry, pattern, layout })
             })
             .collect::<Result<_, Msg>>()?;
         Ok(Self { about, rules })
@@ -169,11 +165,8 @@ impl Table {
     /// Where it cannot be read, or is none.
     pub fn open(path: &Path) -> Result<Self, Msg> {
         let name = path.to_string_lossy();
-        let text = std::fs::read_to_string(path).map_err(|e| {
-            Msg::new("compare.map.read")
-                .arg("file", escape(&name))
-                .arg("why", escape(&e.to_string()))
-        })?;
+        let text = std::fs::read_to_string(path)
+            .map_err(|e| Msg::new("compare.map.read").arg("file", escape(&name)).arg("why", escape(&e.to_string())))?;
         Self::read(&name, &text)
     }
 
@@ -183,18 +176,12 @@ impl Table {
     /// # Errors
     /// Where it is none; the message says where.
     pub fn read(file: &str, text: &str) -> Result<Self, Msg> {
-        let broken = |why: String| {
-            Msg::new("compare.map.broken")
-                .arg("file", escape(file))
-                .arg("why", escape(&why))
-        };
+        let broken = |why: String| Msg::new("compare.map.broken").arg("file", escape(file)).arg("why", escape(&why));
         let json = file.to_lowercase().ends_with(".json");
         let given: BTreeMap<String, Given> = if json {
             serde_json::from_str(text).map_err(|e| broken(e.to_string()))?
         } else {
-            options()
-                .from_str(text)
-                .map_err(|e| broken(format!("{}: {}", e.span.start, e.code)))?
+            options().from_str(text).map_err(|e| broken(format!("{}: {}", e.span.start, e.code)))?
         };
         let mut names = Vec::new();
         for (name, given) in given {
@@ -241,26 +228,15 @@ pub struct Resolver<'a> {
 impl<'a> Resolver<'a> {
     /// Over `program`; a person's own table goes before those that come with the program.
     pub fn new(program: &'a Program, own: Option<&'a Table>) -> Self {
-        let generates = program
-            .scopes()
-            .any(|(_, s)| s.kind == ScopeKind::Generation);
+        let generates = program.scopes().any(|(_, s)| s.kind == ScopeKind::Generation);
         let layers = |stack: &str| {
             let at = |prefix: &str| program.find_scope(&format!("{prefix}{stack}"));
             let id = at("").or_else(|| at("gen.0."))?;
-            let inside =
-                |s: &crate::program::Scope| s.kind == ScopeKind::Layer && s.parent == Some(id);
+            let inside = |s: &crate::program::Scope| s.kind == ScopeKind::Layer && s.parent == Some(id);
             Some(program.scopes().filter(|(_, s)| inside(s)).count())
         };
-        let stacks = ["decoder", "encoder"]
-            .into_iter()
-            .filter_map(|stack| Some((stack, layers(stack)?)))
-            .collect();
-        Self {
-            program,
-            tables: own.into_iter().chain(tables()).collect(),
-            stacks,
-            generates,
-        }
+        let stacks = ["decoder", "encoder"].into_iter().filter_map(|stack| Some((stack, layers(stack)?))).collect();
+        Self { program, tables: own.into_iter().chain(tables()).collect(), stacks, generates }
     }
 
     /// The nodes that `name` stands for; none where no table knows it or the program lacks them.
@@ -277,9 +253,8 @@ impl<'a> Resolver<'a> {
             let (mut fits, mut missing) = (false, None);
             for &name in names {
                 let calls = self.calls(name);
-                let captures: Vec<_> = (calls.into_iter())
-                    .filter_map(|(bare, call)| Some((rule.pattern.captures(bare)?, call)))
-                    .collect();
+                let captures: Vec<_> =
+                    (calls.into_iter()).filter_map(|(bare, call)| Some((rule.pattern.captures(bare)?, call))).collect();
                 let Some((first, _)) = captures.first() else {
                     continue;
                 };
@@ -290,10 +265,7 @@ impl<'a> Resolver<'a> {
                 missing.get_or_insert_with(|| (name, rule.filled(first)));
             }
             match missing {
-                Some((name, path)) if fits => Some(Idle::NoPath {
-                    name: name.to_owned(),
-                    path,
-                }),
+                Some((name, path)) if fits => Some(Idle::NoPath { name: name.to_owned(), path }),
                 _ => Some(Idle::NoName(rule.entry.name.clone())),
             }
         };
@@ -345,21 +317,13 @@ impl<'a> Resolver<'a> {
 
     fn node(&self, rule: &Rule, captures: &Captures<'_>, call: &str) -> Option<NodeId> {
         for path in rule.entry.path.split(" | ") {
-            let stacks = if path.contains("{S}") || path.contains("{E}") {
-                &self.stacks[..]
-            } else {
-                &[("", 0)]
-            };
+            let stacks = if path.contains("{S}") || path.contains("{E}") { &self.stacks[..] } else { &[("", 0)] };
             for &(stack, layers) in stacks {
                 let number = |name: &str| captures.name(name)?.as_str().parse::<usize>().ok();
                 if number("N").is_some_and(|n| n != layers) {
                     continue;
                 }
-                let side = if stack == "encoder" {
-                    "source"
-                } else {
-                    "target"
-                };
+                let side = if stack == "encoder" { "source" } else { "target" };
                 let fill = |path: &str| -> Option<String> {
                     let mut path = path.replace("{S}", stack).replace("{E}", side);
                     if let Some(layer) = number("L") {
@@ -396,9 +360,7 @@ impl<'a> Resolver<'a> {
         };
         if let Some(norm) = path.strip_suffix(".in") {
             return match scope(norm)?.kind {
-                ScopeKind::LayerNorm { input, .. } | ScopeKind::RmsNorm { input, .. } => {
-                    Some(input)
-                }
+                ScopeKind::LayerNorm { input, .. } | ScopeKind::RmsNorm { input, .. } => Some(input),
                 _ => None,
             };
         }

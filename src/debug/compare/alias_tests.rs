@@ -8,8 +8,7 @@ use crate::model::{Forward, Sequences, forward};
 const BERT: &str = "(d_model: 8, heads: 2, d_ff: 16, embedding: (token_types: 2, norm: true),
     positions: Learned(max_len: 16), attention: (qkv_bias: true, out_bias: true),
     ffn: (activation: Gelu, bias: true), output: (none: true), encoder: (layers: [(repeat: 2)]))";
-const GPT2: &str =
-    "(d_model: 8, heads: 2, d_ff: 32, positions: Learned(max_len: 16), norm: (position: Pre),
+const GPT2: &str = "(d_model: 8, heads: 2, d_ff: 32, positions: Learned(max_len: 16), norm: (position: Pre),
     attention: (qkv_bias: true, out_bias: true), ffn: (activation: GeluTanh, bias: true),
     output: (tied: true), decoder: (layers: [(repeat: 2)], final_norm: true))";
 const LLAMA: &str = "(d_model: 16, heads: 4, kv_heads: 2, d_ff: 24, positions: Rotary(),
@@ -24,10 +23,7 @@ fn program(config: &str) -> Arc<Program> {
     let ids = Sequences::one(vec![1, 2, 3]);
     let (program, _) = forward(&Forward {
         config: &config,
-        vocab: VocabSizes {
-            source: 9,
-            target: 9,
-        },
+        vocab: VocabSizes { source: 9, target: 9 },
         source: config.encoder.is_some().then_some(&ids),
         target: config.decoder.is_some().then_some(&ids),
         labels: None,
@@ -40,10 +36,7 @@ fn program(config: &str) -> Arc<Program> {
 /// Paths that a name stands for, joined.
 fn paths(program: &Program, own: Option<&Table>, name: &str) -> String {
     let targets = Resolver::new(program, own).resolve(name);
-    let paths: Vec<&str> = targets
-        .iter()
-        .map(|t| &*program.node(t.node).path)
-        .collect();
+    let paths: Vec<&str> = targets.iter().map(|t| &*program.node(t.node).path).collect();
     paths.join(" ")
 }
 
@@ -83,10 +76,7 @@ fn hooks_of_transformer_lens() {
             ("blocks.1.hook_resid_pre", "decoder.0.residual2"),
             ("blocks.0.ln1.hook_normalized", "decoder.0.norm1.out"),
             ("blocks.0.attn.hook_q", "decoder.0.self_attn.q"),
-            (
-                "blocks.0.attn.hook_attn_scores",
-                "decoder.0.self_attn.masked_scores",
-            ),
+            ("blocks.0.attn.hook_attn_scores", "decoder.0.self_attn.masked_scores"),
             ("blocks.0.attn.hook_z", "decoder.0.self_attn.context"),
             ("blocks.0.hook_resid_mid", "decoder.0.residual1"),
             ("blocks.1.hook_resid_post", "decoder.1.residual2"),
@@ -110,10 +100,7 @@ fn hooks_of_transformer_lens() {
         BERT,
         &[
             // Nothing hides a key here.
-            (
-                "blocks.0.attn.hook_attn_scores",
-                "encoder.0.self_attn.scores",
-            ),
+            ("blocks.0.attn.hook_attn_scores", "encoder.0.self_attn.scores"),
             ("blocks.1.hook_resid_pre", "encoder.0.norm2.out"),
             ("blocks.1.hook_normalized_resid_post", "encoder.1.norm2.out"),
         ],
@@ -127,24 +114,12 @@ fn modules_and_outputs_of_hugging_face() {
         &[
             ("bert.embeddings.word_embeddings", "embed.source.lookup"),
             ("embeddings", "embed.source.out"),
-            (
-                "encoder.layer.1.attention.self.key",
-                "encoder.1.self_attn.k",
-            ),
-            (
-                "encoder.layer.1.attention.self",
-                "encoder.1.self_attn.concat",
-            ),
-            (
-                "encoder.layer.1.attention.output.dense",
-                "encoder.1.self_attn.out",
-            ),
+            ("encoder.layer.1.attention.self.key", "encoder.1.self_attn.k"),
+            ("encoder.layer.1.attention.self", "encoder.1.self_attn.concat"),
+            ("encoder.layer.1.attention.output.dense", "encoder.1.self_attn.out"),
             ("encoder.layer.1.attention.output", "encoder.1.norm1.out"),
             ("encoder.layer.1.output", "encoder.1.norm2.out"),
-            (
-                "encoder.layer.0.output.LayerNorm.weight",
-                "encoder.0.norm2.gamma",
-            ),
+            ("encoder.layer.0.output.LayerNorm.weight", "encoder.0.norm2.gamma"),
             ("encoder.layer.1.output.LayerNorm.in", "encoder.1.residual2"),
             ("hidden_states_0", "embed.source.out"),
             ("hidden_states_1", "encoder.0.norm2.out"),
@@ -158,10 +133,7 @@ fn modules_and_outputs_of_hugging_face() {
     all(
         GPT2,
         &[
-            (
-                "transformer.h.1.attn.c_attn",
-                "decoder.1.self_attn.q decoder.1.self_attn.k decoder.1.self_attn.v",
-            ),
+            ("transformer.h.1.attn.c_attn", "decoder.1.self_attn.q decoder.1.self_attn.k decoder.1.self_attn.v"),
             ("h.0.mlp.c_fc", "decoder.0.ffn.hidden"),
             ("transformer.h.0", "decoder.0.residual2"),
             ("transformer.h.0.ln_1.in", "embed.target.out"),
@@ -178,10 +150,7 @@ fn modules_and_outputs_of_hugging_face() {
         LLAMA,
         &[
             ("model.layers.1.self_attn.k_proj", "decoder.1.self_attn.k"),
-            (
-                "model.layers.1.post_attention_layernorm",
-                "decoder.1.norm2.out",
-            ),
+            ("model.layers.1.post_attention_layernorm", "decoder.1.norm2.out"),
             ("model.layers.1.mlp.gate_proj", "decoder.1.ffn.hidden"),
             ("model.layers.1.mlp.act_fn", "decoder.1.ffn.activated"),
             ("model.layers.1.mlp.up_proj", "decoder.1.ffn.gate"),
@@ -191,38 +160,17 @@ fn modules_and_outputs_of_hugging_face() {
     all(
         BART,
         &[
-            (
-                "model.encoder.layers.0.self_attn.q_proj",
-                "encoder.0.self_attn.q",
-            ),
-            (
-                "model.decoder.layers.1.encoder_attn",
-                "decoder.1.cross_attn.out",
-            ),
-            (
-                "model.decoder.layers.1.encoder_attn_layer_norm",
-                "decoder.1.norm2.out",
-            ),
-            (
-                "model.decoder.layers.1.final_layer_norm",
-                "decoder.1.norm3.out",
-            ),
-            (
-                "model.encoder.layers.1.final_layer_norm",
-                "encoder.1.norm2.out",
-            ),
+            ("model.encoder.layers.0.self_attn.q_proj", "encoder.0.self_attn.q"),
+            ("model.decoder.layers.1.encoder_attn", "decoder.1.cross_attn.out"),
+            ("model.decoder.layers.1.encoder_attn_layer_norm", "decoder.1.norm2.out"),
+            ("model.decoder.layers.1.final_layer_norm", "decoder.1.norm3.out"),
+            ("model.encoder.layers.1.final_layer_norm", "encoder.1.norm2.out"),
             ("model.decoder.layers.0", "decoder.0.norm3.out"),
             ("encoder_last_hidden_state", "encoder.1.norm2.out"),
             ("cross_attentions_1", "decoder.1.cross_attn.weights"),
             // torch.nn.Transformer.
-            (
-                "transformer.decoder.layers.1.multihead_attn",
-                "decoder.1.cross_attn.out",
-            ),
-            (
-                "transformer.decoder.layers.1.linear1",
-                "decoder.1.ffn.hidden",
-            ),
+            ("transformer.decoder.layers.1.multihead_attn", "decoder.1.cross_attn.out"),
+            ("transformer.decoder.layers.1.linear1", "decoder.1.ffn.hidden"),
             (
                 "encoder.layers.0.self_attn.in_proj_bias",
                 "encoder.0.self_attn.q.bias encoder.0.self_attn.k.bias encoder.0.self_attn.v.bias",
@@ -234,8 +182,7 @@ fn modules_and_outputs_of_hugging_face() {
 #[test]
 fn later_calls_of_a_model_are_decoding_calls() {
     let loaded = crate::scenario::load(std::path::Path::new("gpt_block")).expect("a scenario");
-    let session = crate::session::open(loaded.scenario, None, crate::session::Options::default())
-        .expect("opens");
+    let session = crate::session::open(loaded.scenario, None, crate::session::Options::default()).expect("opens");
     let program = &session.runs[session.run_named("sample").expect("a run")].program;
     for (name, path) in [
         ("logits", "gen.0.output.logits"),
@@ -277,16 +224,9 @@ fn ones_own_table_goes_first() {
     for (text, key) in [
         ("[1]", "compare.map.broken"),
         ("{\"a\": 1}", "compare.map.broken"),
-        (
-            "{\"a\": (path: \"b\", layout: \"b t\")}",
-            "compare.layout.arrow",
-        ),
+        ("{\"a\": (path: \"b\", layout: \"b t\")}", "compare.layout.arrow"),
     ] {
-        assert_eq!(
-            Table::read("x.ron", text).expect_err(text).key,
-            key,
-            "{text}"
-        );
+        assert_eq!(Table::read("x.ron", text).expect_err(text).key, key, "{text}");
     }
 }
 
@@ -294,28 +234,15 @@ fn ones_own_table_goes_first() {
 fn every_rule_of_every_table_finds_a_node_of_some_model() {
     // What only some models have besides: positions that are learned, and norms after the embedding, before and after.
     let more = BART
-        .replace(
-            "attention:",
-            "embedding: (norm: true, shared: false), positions: Learned(max_len: 9), attention:",
-        )
+        .replace("attention:", "embedding: (norm: true, shared: false), positions: Learned(max_len: 9), attention:")
         .replace("output: (tied: true)", "output: (bias: true)")
         .replace("repeat: 2)]", "repeat: 2)], final_norm: true");
     let plain = GPT2.replace("tied: true", "bias: true");
-    let untied = BERT.replace(
-        "layers: [(repeat: 2)]",
-        "layers: [(repeat: 2)], final_norm: true",
-    );
-    let programs: Vec<_> = [BERT, GPT2, LLAMA, BART, &more, &plain, &untied]
-        .into_iter()
-        .map(program)
-        .collect();
+    let untied = BERT.replace("layers: [(repeat: 2)]", "layers: [(repeat: 2)], final_norm: true");
+    let programs: Vec<_> = [BERT, GPT2, LLAMA, BART, &more, &plain, &untied].into_iter().map(program).collect();
     for table in tables() {
         for rule in &table.rules {
-            let rest = if table.about == "paths" {
-                "embed.target.ids"
-            } else {
-                "weight"
-            };
+            let rest = if table.about == "paths" { "embed.target.ids" } else { "weight" };
             let name = rule.entry.name.replace("{L}", "1").replace("{N}", "2");
             let name = name.replace("{*}", rest);
             let found = programs.iter().any(|p| {
@@ -325,12 +252,7 @@ fn every_rule_of_every_table_finds_a_node_of_some_model() {
             });
             let known_absent = ["loss.", "grad."];
             let absent = known_absent.iter().any(|k| rule.entry.path.starts_with(k));
-            assert!(
-                found || absent,
-                "{}: {name} -> {}",
-                table.about,
-                rule.entry.path
-            );
+            assert!(found || absent, "{}: {name} -> {}", table.about, rule.entry.path);
         }
     }
 }

@@ -19,12 +19,7 @@ enum Standing {
 }
 
 /// The differences among `nodes`, in order.
-pub(super) fn differences(
-    session: &Session,
-    run: usize,
-    mode: Mode,
-    nodes: &[Checked],
-) -> Vec<Difference> {
+pub(super) fn differences(session: &Session, run: usize, mode: Mode, nodes: &[Checked]) -> Vec<Difference> {
     let program = &*session.runs[run].program;
     let places = Places::new(session, run);
     let mut standing = vec![Standing::Open; program.len()];
@@ -35,9 +30,7 @@ pub(super) fn differences(
             (State::Diverged, Standing::Bad { ours: false }) => {}
             (State::Diverged, before) => {
                 let replaced = fits || before == Standing::Good;
-                *now = Standing::Bad {
-                    ours: mode == Mode::Cumulative || !replaced,
-                };
+                *now = Standing::Bad { ours: mode == Mode::Cumulative || !replaced };
             }
             (State::Match | State::Drift, Standing::Open) => *now = Standing::Good,
             _ => {}
@@ -88,10 +81,7 @@ pub(super) fn differences(
         out.push(Difference {
             last_match: last.map(|(_, id)| places.before(id, place.step.as_ref())),
             between: between.into_iter().map(|id| places.of(id)).collect(),
-            given: (given.into_iter())
-                .filter(|id| told(program, *id))
-                .map(|id| places.of(id))
-                .collect(),
+            given: (given.into_iter()).filter(|id| told(program, *id)).map(|id| places.of(id)).collect(),
             carried: (program.node(id).inputs.iter()).any(|i| reached[i.index()]),
             place,
         });

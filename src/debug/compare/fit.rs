@@ -33,20 +33,14 @@ pub(super) struct Fitted {
 
 impl Fitted {
     fn whole(tensor: Tensor<f64>) -> Self {
-        Self {
-            tensor,
-            there: None,
-        }
+        Self { tensor, there: None }
     }
 
     /// What is known of cells one by one.
     fn partial(shape: Shape, cell: impl Fn(usize) -> Option<f64>) -> Self {
         let cells: Vec<Option<f64>> = (0..shape.len()).map(cell).collect();
         let data: Vec<f64> = cells.iter().map(|c| c.unwrap_or(f64::NAN)).collect();
-        Self {
-            tensor: Tensor::new(shape, data),
-            there: Some(cells.iter().map(Option::is_some).collect()),
-        }
+        Self { tensor: Tensor::new(shape, data), there: Some(cells.iter().map(Option::is_some).collect()) }
     }
 
     /// Its cells; `None` where it has none.
@@ -58,9 +52,7 @@ impl Fitted {
 
     /// All cells, `ours` where the reference has none.
     pub fn filled(&self, ours: &dyn Fn(usize) -> f64) -> Tensor<f64> {
-        let data: Vec<f64> = (self.cells().enumerate())
-            .map(|(i, theirs)| theirs.unwrap_or_else(|| ours(i)))
-            .collect();
+        let data: Vec<f64> = (self.cells().enumerate()).map(|(i, theirs)| theirs.unwrap_or_else(|| ours(i))).collect();
         Tensor::new(*self.tensor.shape(), data)
     }
 }
@@ -79,18 +71,11 @@ impl Reading {
 const IGNORED: f64 = -1.0;
 
 /// A tensor of the reference as ours lies; `None` where it does not fit. Axes of length 1 may be there or not.
-pub(super) fn fit(
-    found: &Tensor<f64>,
-    layout: Option<&Layout>,
-    reading: Reading,
-    node: &Node,
-) -> Option<Fitted> {
+pub(super) fn fit(found: &Tensor<f64>, layout: Option<&Layout>, reading: Reading, node: &Node) -> Option<Fitted> {
     let wanted = node.shape;
     match reading {
         Reading::Whole => whole(found, layout, &wanted).map(Fitted::whole),
-        Reading::LastRows => whole(found, layout, &wanted)
-            .map(Fitted::whole)
-            .or_else(|| last_rows(found, wanted)),
+        Reading::LastRows => whole(found, layout, &wanted).map(Fitted::whole).or_else(|| last_rows(found, wanted)),
         Reading::Labels | Reading::NextLabels => {
             let labels = whole(found, layout, &wanted)?;
             let row = wanted.dims().last().copied().unwrap_or(1);
@@ -152,11 +137,7 @@ fn seen_keys(found: &Tensor<f64>, mask: &Mask, wanted: Shape) -> Option<Fitted> 
     Some(Fitted::partial(wanted, |flat| {
         let (b, key) = (flat / each, flat % keys);
         let hidden = |row: usize| found.data()[row * keys + key] == 0.0;
-        let padded = if batch == rows {
-            hidden(b)
-        } else {
-            (0..rows).any(hidden)
-        };
+        let padded = if batch == rows { hidden(b) } else { (0..rows).any(hidden) };
         let by_padding = mask.reasons[flat] & !reason::PADDING == 0;
         by_padding.then(|| f64::from(u8::from(padded)))
     }))

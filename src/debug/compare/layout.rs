@@ -31,19 +31,10 @@ impl Layout {
     /// # Errors
     /// Where it has no arrow, an open bracket, an axis twice, or an axis on one side only.
     pub fn parse(text: &str) -> Result<Self, Msg> {
-        let wrong = |key: &'static str, what: &str| {
-            Msg::new(key)
-                .arg("layout", escape(text))
-                .arg("what", escape(what))
-        };
-        let (left, right) = text
-            .split_once("->")
-            .ok_or_else(|| wrong("compare.layout.arrow", ""))?;
+        let wrong = |key: &'static str, what: &str| Msg::new(key).arg("layout", escape(text)).arg("what", escape(what));
+        let (left, right) = text.split_once("->").ok_or_else(|| wrong("compare.layout.arrow", ""))?;
         let side = |text: &str| groups(text).map_err(|what| wrong("compare.layout.axis", &what));
-        let layout = Self {
-            left: side(left)?,
-            right: side(right)?,
-        };
+        let layout = Self { left: side(left)?, right: side(right)? };
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         for (atoms, names) in [(&layout.left, &mut theirs), (&layout.right, &mut ours)] {
             for atom in atoms.iter().flatten() {
@@ -56,13 +47,10 @@ impl Layout {
                 }
             }
         }
-        if let Some(Atom::Pick { at, .. }) =
-            (layout.right.iter().flatten()).find(|a| matches!(a, Atom::Pick { .. }))
-        {
+        if let Some(Atom::Pick { at, .. }) = (layout.right.iter().flatten()).find(|a| matches!(a, Atom::Pick { .. })) {
             return Err(wrong("compare.layout.axis", &at.to_string()));
         }
-        let lone = (theirs.iter().find(|n| !ours.contains(n)))
-            .or_else(|| ours.iter().find(|n| !theirs.contains(n)));
+        let lone = (theirs.iter().find(|n| !ours.contains(n))).or_else(|| ours.iter().find(|n| !theirs.contains(n)));
         match lone {
             Some(name) => Err(wrong("compare.layout.one_side", name)),
             None if layout.left.len() > MAX_RANK || layout.right.len() > MAX_RANK => {
@@ -152,11 +140,9 @@ impl Layout {
             }
         }
         let picks_inside = sides().all(|(group, &length)| {
-            (group.iter())
-                .all(|a| !matches!(a, Atom::Pick { at, of } if *at >= of.unwrap_or(length)))
+            (group.iter()).all(|a| !matches!(a, Atom::Pick { at, of } if *at >= of.unwrap_or(length)))
         });
-        let all = (self.left.iter().flatten())
-            .all(|a| !matches!(a, Atom::Axis(name) if !sizes.contains_key(name)));
+        let all = (self.left.iter().flatten()).all(|a| !matches!(a, Atom::Axis(name) if !sizes.contains_key(name)));
         (all && picks_inside).then_some(sizes)
     }
 }
@@ -193,11 +179,7 @@ fn atom(word: &str) -> Result<Atom, String> {
     }
     let named = word.starts_with(|c: char| c.is_ascii_alphabetic())
         && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-    if named {
-        Ok(Atom::Axis(word.to_owned()))
-    } else {
-        Err(bad())
-    }
+    if named { Ok(Atom::Axis(word.to_owned())) } else { Err(bad()) }
 }
 
 #[cfg(test)]
@@ -206,10 +188,7 @@ mod tests {
 
     fn counted(dims: &[usize]) -> Tensor<f64> {
         let shape = Shape::new(dims);
-        Tensor::new(
-            shape,
-            (0..shape.len()).map(|i| i as f64).collect::<Vec<_>>(),
-        )
+        Tensor::new(shape, (0..shape.len()).map(|i| i as f64).collect::<Vec<_>>())
     }
 
     fn arranged(layout: &str, from: &[usize], to: &[usize]) -> Option<Vec<f64>> {
@@ -245,18 +224,9 @@ mod tests {
 
     #[test]
     fn shapes_that_disagree_do_not_fit() {
-        assert_eq!(
-            arranged("b t (h d) -> b h t d", &[1, 2, 7], &[1, 2, 2, 3]),
-            None
-        );
-        assert_eq!(
-            arranged("b t h d -> b h t d", &[1, 2, 6], &[1, 2, 2, 3]),
-            None
-        );
-        assert_eq!(
-            arranged("b t (1/3 d) -> b t d", &[1, 1, 8], &[1, 1, 2]),
-            None
-        );
+        assert_eq!(arranged("b t (h d) -> b h t d", &[1, 2, 7], &[1, 2, 2, 3]), None);
+        assert_eq!(arranged("b t h d -> b h t d", &[1, 2, 6], &[1, 2, 2, 3]), None);
+        assert_eq!(arranged("b t (1/3 d) -> b t d", &[1, 1, 8], &[1, 1, 2]), None);
         assert_eq!(arranged("3/* t -> t", &[2, 2], &[2]), None);
         assert_eq!(arranged("(a b) -> (a b)", &[6], &[6]), None);
     }

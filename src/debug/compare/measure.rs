@@ -164,17 +164,9 @@ impl Tolerance {
                     Unit::F16 => (1e-3, 1e-5),
                     Unit::Bf16 => (1.6e-2, 1e-5),
                 };
-                Limits::Cells {
-                    rtol: rtol.unwrap_or(r),
-                    atol: atol.unwrap_or(a),
-                    nan_equal: false,
-                }
+                Limits::Cells { rtol: rtol.unwrap_or(r), atol: atol.unwrap_or(a), nan_equal: false }
             }
-            Policy::Numpy => Limits::Cells {
-                rtol: rtol.unwrap_or(1e-7),
-                atol: atol.unwrap_or(0.0),
-                nan_equal: true,
-            },
+            Policy::Numpy => Limits::Cells { rtol: rtol.unwrap_or(1e-7), atol: atol.unwrap_or(0.0), nan_equal: true },
         }
     }
 
@@ -330,24 +322,12 @@ impl Sizes {
             squares += (x / scale).powi(2);
             counted += 1;
         }
-        let norm = if largest.is_finite() {
-            squares.sqrt() * scale
-        } else {
-            f64::INFINITY
-        };
-        Self {
-            largest,
-            norm,
-            counted,
-        }
+        let norm = if largest.is_finite() { squares.sqrt() * scale } else { f64::INFINITY };
+        Self { largest, norm, counted }
     }
 
     fn rms(self) -> f64 {
-        if self.counted == 0 {
-            0.0
-        } else {
-            self.norm / (self.counted as f64).sqrt()
-        }
+        if self.counted == 0 { 0.0 } else { self.norm / (self.counted as f64).sqrt() }
     }
 }
 
@@ -363,47 +343,26 @@ fn relative(x: f64, to: f64) -> f64 {
 }
 
 /// Measures our cells against the reference's, and says how they stand.
-pub fn measure(
-    sides: &Sides<'_>,
-    kind: Kind,
-    unit: Unit,
-    tolerance: &Tolerance,
-    mode: Mode,
-) -> (Measure, State) {
+pub fn measure(sides: &Sides<'_>, kind: Kind, unit: Unit, tolerance: &Tolerance, mode: Mode) -> (Measure, State) {
     let limits = match kind {
-        Kind::Exact => Limits::Cells {
-            rtol: 0.0,
-            atol: 0.0,
-            nan_equal: true,
-        },
+        Kind::Exact => Limits::Cells { rtol: 0.0, atol: 0.0, nan_equal: true },
         _ => tolerance.limits(unit),
     };
-    let nan_equal = !matches!(
-        limits,
-        Limits::Cells {
-            nan_equal: false,
-            ..
-        }
-    );
+    let nan_equal = !matches!(limits, Limits::Cells { nan_equal: false, .. });
     // Hiding is a notion of ours: the other two measures see numbers only.
     let hides = kind == Kind::Scores && matches!(limits, Limits::Whole { .. });
-    let apart: Vec<(usize, f64)> = (sides.cells())
-        .filter_map(|i| Some((i, sides.apart(i, nan_equal, hides)?)))
-        .collect();
+    let apart: Vec<(usize, f64)> =
+        (sides.cells()).filter_map(|i| Some((i, sides.apart(i, nan_equal, hides)?))).collect();
     let far = Sizes::of(apart.iter().map(|a| a.1));
     let numbers = (apart.iter().map(|a| sides.theirs[a.0].abs())).filter(|b| b.is_finite());
     let size = Sizes::of(numbers);
-    let (rms, max) = (
-        relative(far.norm, size.norm),
-        relative(far.largest, size.largest),
-    );
+    let (rms, max) = (relative(far.norm, size.norm), relative(far.largest, size.largest));
     let allowed = |i: usize| match limits {
         Limits::Whole { max, atol, .. } => (max * size.largest).max(atol),
         Limits::Cells { rtol, atol, .. } => atol + rtol * sides.theirs[i].abs(),
     };
     let beyond = |i: usize, far: f64| far == f64::INFINITY || far > allowed(i);
-    let (mut differing, mut first, mut worst): (usize, Option<usize>, Vec<(f64, usize)>) =
-        (0, None, Vec::new());
+    let (mut differing, mut first, mut worst): (usize, Option<usize>, Vec<(f64, usize)>) = (0, None, Vec::new());
     for &(i, far) in apart.iter().filter(|a| a.1 > 0.0) {
         if beyond(i, far) {
             differing += 1;
@@ -417,11 +376,7 @@ pub fn measure(
     }
     worst.truncate(differing.clamp(1, MOST_CELLS));
     let fits = match limits {
-        Limits::Whole {
-            rms: r,
-            max: m,
-            atol,
-        } => rms <= r && max <= m || far.largest <= atol,
+        Limits::Whole { rms: r, max: m, atol } => rms <= r && max <= m || far.largest <= atol,
         Limits::Cells { .. } => differing == 0,
     };
     let rounding = rounding(sides, kind, unit);
@@ -463,10 +418,7 @@ fn rounding(sides: &Sides<'_>, kind: Kind, unit: Unit) -> Rounding {
         let (a, b) = ((sides.ours)(i), (sides.second)(i));
         Some((a - b).abs()).filter(|d| d.is_finite() && !(hidden(a) && hidden(b)))
     }));
-    Rounding {
-        rms: far.rms() * share,
-        max: far.largest * share,
-    }
+    Rounding { rms: far.rms() * share, max: far.largest * share }
 }
 
 #[cfg(test)]

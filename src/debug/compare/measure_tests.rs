@@ -7,17 +7,8 @@ fn compared(ours: &[f64], theirs: &[f64], kind: Kind, tolerance: Tolerance) -> (
 }
 
 /// Cells that the reference has all of.
-fn sides<'a>(
-    ours: &'a dyn Fn(usize) -> f64,
-    second: &'a dyn Fn(usize) -> f64,
-    theirs: &'a [f64],
-) -> Sides<'a> {
-    Sides {
-        ours,
-        second,
-        theirs,
-        there: None,
-    }
+fn sides<'a>(ours: &'a dyn Fn(usize) -> f64, second: &'a dyn Fn(usize) -> f64, theirs: &'a [f64]) -> Sides<'a> {
+    Sides { ours, second, theirs, there: None }
 }
 
 fn ours(a: &[f64], b: &[f64]) -> (Measure, State) {
@@ -42,44 +33,24 @@ fn the_measure_is_of_the_tensor_not_of_its_cells() {
     off[77] += 1e-5;
     let (m, state) = ours(&off, &theirs);
     assert!(m.rms < 1e-6 && m.max > 5e-6);
-    assert_eq!(
-        (state, m.differing, m.first),
-        (State::Diverged, 1, Some(77))
-    );
+    assert_eq!((state, m.differing, m.first), (State::Diverged, 1, Some(77)));
     // Sizes do not matter, not even those whose squares overflow.
     let (m, state) = ours(&[1e300, 2e300], &[1e300, 2.001e300]);
     assert_eq!(state, State::Diverged);
     assert!((m.rms - 1e-3 / 2.237_f64).abs() < 1e-4, "{}", m.rms);
     assert_eq!(ours(&[0.0; 3], &[0.0; 3]).1, State::Match);
     let (m, state) = ours(&[0.0, 1e-30], &[0.0; 2]);
-    assert_eq!(
-        (state, m.rms, m.max),
-        (State::Diverged, f64::INFINITY, f64::INFINITY)
-    );
+    assert_eq!((state, m.rms, m.max), (State::Diverged, f64::INFINITY, f64::INFINITY));
     assert_eq!(ours(&[], &[]).1, State::Match);
 }
 
 #[test]
 fn what_is_no_number_must_be_none_on_both_sides() {
     let (nan, inf) = (f64::NAN, f64::INFINITY);
-    assert_eq!(
-        ours(&[nan, inf, -inf, 1.0], &[nan, inf, -inf, 1.0]).1,
-        State::Match
-    );
-    for (a, b) in [
-        (nan, 1.0),
-        (1.0, nan),
-        (inf, 1.0),
-        (1.0, -inf),
-        (inf, -inf),
-        (nan, inf),
-    ] {
+    assert_eq!(ours(&[nan, inf, -inf, 1.0], &[nan, inf, -inf, 1.0]).1, State::Match);
+    for (a, b) in [(nan, 1.0), (1.0, nan), (inf, 1.0), (1.0, -inf), (inf, -inf), (nan, inf)] {
         let (m, state) = ours(&[a, 1.0], &[b, 1.0]);
-        assert_eq!(
-            (state, m.rms, m.max),
-            (State::Diverged, inf, inf),
-            "{a} {b}"
-        );
+        assert_eq!((state, m.rms, m.max), (State::Diverged, inf, inf), "{a} {b}");
         assert_eq!((m.first, &m.worst[..]), (Some(0), &[0][..]));
     }
 }
@@ -89,33 +60,15 @@ fn hidden_scores_are_hidden_whatever_number_says_so() {
     let scores = |a: &[f64], b: &[f64]| compared(a, b, Kind::Scores, Tolerance::default()).1;
     let inf = f64::NEG_INFINITY;
     for hidden in [inf, -1e9, f64::from(f32::MIN), f64::MIN, -1e4 + 3.0] {
-        assert_eq!(
-            scores(&[1.0, inf], &[1.0, hidden]),
-            State::Match,
-            "{hidden}"
-        );
-        assert_eq!(
-            scores(&[1.0, hidden], &[1.0, inf]),
-            State::Match,
-            "{hidden}"
-        );
-        assert_eq!(
-            scores(&[1.0, 2.0], &[1.0, hidden]),
-            State::Diverged,
-            "{hidden}"
-        );
+        assert_eq!(scores(&[1.0, inf], &[1.0, hidden]), State::Match, "{hidden}");
+        assert_eq!(scores(&[1.0, hidden], &[1.0, inf]), State::Match, "{hidden}");
+        assert_eq!(scores(&[1.0, 2.0], &[1.0, hidden]), State::Diverged, "{hidden}");
         // Elsewhere these are numbers like any other.
-        assert_eq!(
-            ours(&[1.0, -1e9], &[1.0, hidden]).1 == State::Match,
-            hidden == -1e9
-        );
+        assert_eq!(ours(&[1.0, -1e9], &[1.0, hidden]).1 == State::Match, hidden == -1e9);
     }
     // Others' measures take them as numbers.
     let numpy = of(Policy::Numpy, None, None);
-    assert_eq!(
-        compared(&[inf], &[-1e9], Kind::Scores, numpy).1,
-        State::Diverged
-    );
+    assert_eq!(compared(&[inf], &[-1e9], Kind::Scores, numpy).1, State::Diverged);
 }
 
 #[test]
@@ -130,15 +83,9 @@ fn rounding_makes_drift_and_no_more() {
     assert_eq!(with(1.3e-5, Tolerance::default()), State::Drift);
     assert_eq!(with(1.2e-5, Tolerance::default()), State::Diverged);
     // Limits that a person set are meant.
-    assert_eq!(
-        with(1e-5, of(Policy::Ours, Some(1e-5), None)),
-        State::Diverged
-    );
+    assert_eq!(with(1e-5, of(Policy::Ours, Some(1e-5), None)), State::Diverged);
     assert_eq!(with(1e-5, of(Policy::Torch, None, None)), State::Diverged);
-    assert_eq!(
-        with(0.0, of(Policy::Ours, None, Some(1.1e-4))),
-        State::Match
-    );
+    assert_eq!(with(0.0, of(Policy::Ours, None, Some(1.1e-4))), State::Match);
     assert_eq!(with(0.0, of(Policy::Ours, Some(1e-4), None)), State::Match);
     let seen = |one: [f64; 2], other: [f64; 2], kind: Kind, unit: Unit| {
         rounding(&sides(&|i| one[i], &|i| other[i], &theirs), kind, unit)
@@ -175,10 +122,7 @@ fn cells_that_the_reference_lacks_are_not_measured() {
     let (ours, theirs) = ([1.0, 2.0, 3.0], [f64::NAN, 2.0, 3.0]);
     let ours = |i: usize| ours[i];
     let with = |there: &[bool]| {
-        let cells = Sides {
-            there: Some(there),
-            ..sides(&ours, &ours, &theirs)
-        };
+        let cells = Sides { there: Some(there), ..sides(&ours, &ours, &theirs) };
         let tolerance = Tolerance::default();
         measure(&cells, Kind::Numbers, Unit::F64, &tolerance, Mode::Isolated)
     };
@@ -189,15 +133,7 @@ fn cells_that_the_reference_lacks_are_not_measured() {
 
 #[test]
 fn policies_of_others_hold_for_each_cell() {
-    let torch = |a, b| {
-        compared(
-            &[a, 1.0],
-            &[b, 1.0],
-            Kind::Numbers,
-            of(Policy::Torch, None, None),
-        )
-        .1
-    };
+    let torch = |a, b| compared(&[a, 1.0], &[b, 1.0], Kind::Numbers, of(Policy::Torch, None, None)).1;
     // 1e-5 + 1.3e-6·100
     assert_eq!(torch(100.000_139, 100.0), State::Match);
     assert_eq!(torch(100.000_141, 100.0), State::Diverged);
@@ -209,16 +145,12 @@ fn policies_of_others_hold_for_each_cell() {
     assert_eq!(numpy(1e-30, 0.0), State::Diverged);
     assert_eq!(numpy(f64::NAN, f64::NAN), State::Match);
     let wide = of(Policy::Numpy, Some(0.0), Some(0.5));
-    assert_eq!(
-        compared(&[1.0], &[1.5], Kind::Numbers, wide).1,
-        State::Match
-    );
+    assert_eq!(compared(&[1.0], &[1.5], Kind::Numbers, wide).1, State::Match);
 }
 
 #[test]
 fn ids_are_equal_or_not() {
-    let exact =
-        |a: &[f64], b: &[f64]| compared(a, b, Kind::Exact, of(Policy::Ours, Some(1.0), None));
+    let exact = |a: &[f64], b: &[f64]| compared(a, b, Kind::Exact, of(Policy::Ours, Some(1.0), None));
     assert_eq!(exact(&[1e9, 2.0], &[1e9, 2.0]).1, State::Match);
     let (m, state) = exact(&[1e9, 2.0], &[1e9 + 1.0, 2.0]);
     assert_eq!((state, m.differing, m.first), (State::Diverged, 1, Some(0)));

@@ -60,12 +60,7 @@ pub enum Failed {
 ///
 /// # Errors
 /// Where nothing of the reference is in the run, and where the run cannot run.
-pub fn compare(
-    session: &Session,
-    run: usize,
-    reference: &Reference,
-    options: &Options,
-) -> Result<Report, Failed> {
+pub fn compare(session: &Session, run: usize, reference: &Reference, options: &Options) -> Result<Report, Failed> {
     let program = &session.runs[run].program;
     let (beside, unmatched) = matched(program, reference, options.names.as_ref());
     let unused = match &options.names {
@@ -115,10 +110,8 @@ pub fn compare(
 fn unused(program: &Program, reference: &Reference, own: &Table) -> Result<Vec<String>, Failed> {
     let resolver = Resolver::new(program, Some(own));
     // Names of another run are paths and need no table.
-    let names: Vec<&str> = (reference.tensors.iter())
-        .filter(|_| !reference.is_run())
-        .map(|t| t.name.as_str())
-        .collect();
+    let names: Vec<&str> =
+        (reference.tensors.iter()).filter(|_| !reference.is_run()).map(|t| t.name.as_str()).collect();
     let mut unused = Vec::new();
     for idle in resolver.idle(own, &names) {
         match idle {
@@ -171,11 +164,7 @@ fn matched(
 
 fn no_path(program: &Program, name: &str, path: &str) -> Msg {
     let near = program.similar_paths(path, 1);
-    let key = if near.is_empty() {
-        "compare.map.no_path"
-    } else {
-        "compare.map.no_path_near"
-    };
+    let key = if near.is_empty() { "compare.map.no_path" } else { "compare.map.no_path_near" };
     Msg::new(key)
         .arg("name", escape(name))
         .arg("path", escape(path))
@@ -183,15 +172,9 @@ fn no_path(program: &Program, name: &str, path: &str) -> Msg {
 }
 
 fn nothing(reference: &Reference) -> Msg {
-    let names: Vec<String> = (reference.tensors.iter())
-        .take(NAMES_TOLD)
-        .map(|t| format!("`{}`", escape(&t.name)))
-        .collect();
-    let key = if names.is_empty() {
-        "compare.empty"
-    } else {
-        "compare.nothing"
-    };
+    let names: Vec<String> =
+        (reference.tensors.iter()).take(NAMES_TOLD).map(|t| format!("`{}`", escape(&t.name))).collect();
+    let key = if names.is_empty() { "compare.empty" } else { "compare.nothing" };
     Msg::new(key)
         .arg("reference", escape(&reference.name))
         .arg("count", reference.tensors.len())
@@ -208,9 +191,7 @@ fn converted<T: Real, U: Real>(from: &Bindings<T>) -> Bindings<U> {
         Value::Int(t) => Value::Int(t.clone()),
         Value::Bool(t) => Value::Bool(t.clone()),
     };
-    from.iter()
-        .map(|(path, value)| (path.clone(), one(value)))
-        .collect()
+    from.iter().map(|(path, value)| (path.clone(), one(value))).collect()
 }
 
 /// Every node of the run with what was found of it, in order.

@@ -22,10 +22,7 @@ impl<'s> Places<'s> {
         let mut places = Self {
             session,
             run,
-            lists: (forward..=run)
-                .rev()
-                .map(|r| (r, session.steps_of(r)))
-                .collect(),
+            lists: (forward..=run).rev().map(|r| (r, session.steps_of(r))).collect(),
             first: Vec::new(),
         };
         let program = &session.runs[run].program;
@@ -43,19 +40,12 @@ impl<'s> Places<'s> {
     /// The steps that show a node, the run's own first.
     fn shown(&self, node: NodeId) -> impl Iterator<Item = StepAt> + '_ {
         self.lists.iter().flat_map(move |(run, steps)| {
-            steps
-                .showing(*run, node)
-                .iter()
-                .map(|&position| Self::at(*run, steps, position))
+            steps.showing(*run, node).iter().map(|&position| Self::at(*run, steps, position))
         })
     }
 
     fn at(run: usize, steps: &Steps, position: usize) -> StepAt {
-        StepAt {
-            run,
-            position,
-            label: steps.list()[position].label(),
-        }
+        StepAt { run, position, label: steps.list()[position].label() }
     }
 
     /// A node at the first step that shows one of `cells`; at the first that shows it where none does.
@@ -63,8 +53,8 @@ impl<'s> Places<'s> {
         let mut best: Option<StepAt> = None;
         for flat in cells {
             let cell = Cell { node, flat };
-            let found = (self.lists.iter())
-                .find_map(|(run, steps)| Some((*run, steps, steps.locate(*run, cell, 0)?.step)));
+            let found =
+                (self.lists.iter()).find_map(|(run, steps)| Some((*run, steps, steps.locate(*run, cell, 0)?.step)));
             if let Some((run, steps, position)) = found
                 && best.as_ref().is_none_or(|b| b.position > position)
             {
@@ -87,14 +77,6 @@ impl<'s> Places<'s> {
     }
 
     fn place(&self, node: NodeId, step: Option<StepAt>) -> Place {
-        Place {
-            node,
-            path: self.session.runs[self.run]
-                .program
-                .node(node)
-                .path
-                .to_string(),
-            step,
-        }
+        Place { node, path: self.session.runs[self.run].program.node(node).path.to_string(), step }
     }
 }

@@ -78,31 +78,16 @@ impl Reference {
     ///
     /// # Errors
     /// Where the file or the scenario cannot be read, or has no such run, or the run cannot run.
-    pub fn open(
-        name: &Path,
-        run: &str,
-        asked: bool,
-        precision: Option<Precision>,
-    ) -> Result<Self, Unopened> {
+    pub fn open(name: &Path, run: &str, asked: bool, precision: Option<Precision>) -> Result<Self, Unopened> {
         let called = name.to_string_lossy();
         if is_file_of_tensors(name) {
             let bytes = std::fs::read(name).map_err(|e| {
-                Msg::new("compare.read")
-                    .arg("file", escape(&called))
-                    .arg("why", escape(&e.to_string()))
+                Msg::new("compare.read").arg("file", escape(&called)).arg("why", escape(&e.to_string()))
             })?;
             return Ok(Self::from_file(&called, &bytes)?);
         }
-        let Loaded {
-            scenario,
-            text,
-            file,
-            origin,
-        } = scenario::load(name).map_err(|d| Unopened::Wrong(vec![d]))?;
-        let options = session::Options {
-            precision,
-            ..session::Options::default()
-        };
+        let Loaded { scenario, text, file, origin } = scenario::load(name).map_err(|d| Unopened::Wrong(vec![d]))?;
+        let options = session::Options { precision, ..session::Options::default() };
         let other = session::open(scenario, origin.as_deref(), options).map_err(|problems| {
             let told = problems.into_iter();
             Unopened::Wrong(told.map(|p| Diagnostic::located(&file, &text, p)).collect())
@@ -133,11 +118,8 @@ impl Reference {
     pub fn from_file(name: &str, bytes: &[u8]) -> Result<Self, Msg> {
         let read = read_tensors::<f64>(name, bytes)?;
         let is_f64 = |name: &str| read.stored.get(name) == Some(&Stored::F64);
-        let widened = read
-            .numbers
-            .iter()
-            .filter(|(name, _)| is_f64(name))
-            .all(|(_, t)| all_in(t, |x| f64::from(x as f32)));
+        let widened =
+            read.numbers.iter().filter(|(name, _)| is_f64(name)).all(|(_, t)| all_in(t, |x| f64::from(x as f32)));
         let tensors = read
             .numbers
             .into_iter()
@@ -149,20 +131,10 @@ impl Reference {
                     Some(Stored::Bf16) => Some(Unit::Bf16),
                     Some(Stored::Int | Stored::Small(_)) | None => None,
                 };
-                Named {
-                    narrow: is_narrow(&tensor),
-                    name,
-                    unit,
-                    data: Data::Read(tensor),
-                }
+                Named { narrow: is_narrow(&tensor), name, unit, data: Data::Read(tensor) }
             })
             .collect();
-        Ok(Self {
-            name: name.to_owned(),
-            tensors,
-            unreadable: read.unreadable.into_iter().collect(),
-            trace: None,
-        })
+        Ok(Self { name: name.to_owned(), tensors, unreadable: read.unreadable.into_iter().collect(), trace: None })
     }
 
     /// Every node of another run.
@@ -182,12 +154,7 @@ impl Reference {
                 data: Data::Node(id),
             })
             .collect();
-        Self {
-            name: name.to_owned(),
-            tensors,
-            unreadable: Vec::new(),
-            trace: Some(trace.clone()),
-        }
+        Self { name: name.to_owned(), tensors, unreadable: Vec::new(), trace: Some(trace.clone()) }
     }
 
     /// Whether it is another run: then names are paths and nothing else.
@@ -205,10 +172,7 @@ impl Reference {
             (Data::Node(id), Some(trace)) => {
                 let value = trace.value(*id);
                 let shape = *value.shape();
-                Tensor::new(
-                    shape,
-                    (0..shape.len()).map(|i| value.get(i)).collect::<Vec<_>>(),
-                )
+                Tensor::new(shape, (0..shape.len()).map(|i| value.get(i)).collect::<Vec<_>>())
             }
             (Data::Node(_), None) => unreachable!("a node of no run"),
         }
@@ -250,6 +214,5 @@ fn all_in(tensor: &Tensor<f64>, rounded: impl Fn(f64) -> f64) -> bool {
 
 fn is_narrow(tensor: &Tensor<f64>) -> bool {
     let digits = |x: f64| 53 - (x.to_bits() & ((1 << 52) - 1) | 1 << 52).trailing_zeros();
-    all_in(tensor, |x| f64::from(x as f32))
-        && tensor.data().iter().any(|x| digits(*x) > MANY_DIGITS)
+    all_in(tensor, |x| f64::from(x as f32)) && tensor.data().iter().any(|x| digits(*x) > MANY_DIGITS)
 }

@@ -14,9 +14,7 @@ use super::reference::Reference;
 use super::report::{Against, Checked, Place};
 use crate::program::{Binary, Leaf, Node, NodeId, Op, Program, Reduction};
 use crate::tensor::{DType, Pool, Precision, Real, Tensor, Value};
-use crate::trace::{
-    Bindings, Flow, Held, HeldSink, Keep, RunError, Settings, Sink, Then, evaluate, run_with,
-};
+use crate::trace::{Bindings, Flow, Held, HeldSink, Keep, RunError, Settings, Sink, Then, evaluate, run_with};
 
 /// A tensor of the reference that stands for a node.
 #[derive(Clone, Debug)]
@@ -80,19 +78,13 @@ pub(super) fn walk<T: Real, U: Real>(
         finest: plan.finest(),
         bindings: other,
         values: vec![None; n],
-        left: (plan.program.nodes())
-            .map(|(id, _)| plan.program.users(id).len() as u32)
-            .collect(),
+        left: (plan.program.nodes()).map(|(id, _)| plan.program.users(id).len() as u32).collect(),
         units: vec![Unit::F64; n],
         scores: vec![false; n],
         pool: Arc::default(),
         found: Vec::new(),
     };
-    let settings = Settings {
-        keep: Keep::only(plan.program, |_| false),
-        timed: false,
-        ..Settings::default()
-    };
+    let settings = Settings { keep: Keep::only(plan.program, |_| false), timed: false, ..Settings::default() };
     let mut sink = Then(HeldSink(plan.held), &mut walker);
     run_with(plan.program, main, &settings, &mut sink)?;
     Ok(walker.found)
@@ -159,11 +151,7 @@ impl<U: Real> Walker<'_, U> {
                 self.plan.held.apply(id, value)
             }
             Value::Float(_) => {
-                let operand = |i: NodeId| {
-                    self.values[i.index()]
-                        .as_ref()
-                        .expect("operands come first")
-                };
+                let operand = |i: NodeId| self.values[i.index()].as_ref().expect("operands come first");
                 let value = evaluate(program, id, &operand, &self.pool);
                 self.plan.held.apply(id, value)
             }
@@ -189,10 +177,7 @@ impl<U: Real> Walker<'_, U> {
             Op::Leaf(Leaf::Parameter) => of(self.plan.parameters),
             _ => Unit::F64,
         };
-        (node.inputs.iter().map(|i| self.units[i.index()]))
-            .chain([own, of(T::PRECISION)])
-            .max()
-            .unwrap_or(own)
+        (node.inputs.iter().map(|i| self.units[i.index()])).chain([own, of(T::PRECISION)]).max().unwrap_or(own)
     }
 
     fn holds_scores(&self, node: &Node) -> bool {
@@ -203,10 +188,7 @@ impl<U: Real> Walker<'_, U> {
             | Op::Reshape
             | Op::Permute(_)
             | Op::Slice { .. }
-            | Op::Reduce {
-                kind: Reduction::Max,
-                ..
-            } => node.inputs.iter().any(|i| self.scores[i.index()]),
+            | Op::Reduce { kind: Reduction::Max, .. } => node.inputs.iter().any(|i| self.scores[i.index()]),
             _ => false,
         }
     }
@@ -227,11 +209,7 @@ impl<U: Real> Walker<'_, U> {
         let theirs = fit(&found, target.layout.as_ref(), target.reading, node);
         let unit = self.unit_of(beside.tensor, id).max(self.units[id.index()]);
         let mut checked = Checked {
-            place: Place {
-                node: id,
-                path: node.path.to_string(),
-                step: None,
-            },
+            place: Place { node: id, path: node.path.to_string(), step: None },
             shape: node.shape.dims().to_vec(),
             state: State::Diverged,
             against: None,
@@ -260,8 +238,7 @@ impl<U: Real> Walker<'_, U> {
                 theirs: theirs.tensor.data(),
                 there: theirs.there.as_deref(),
             };
-            let (measured, state) =
-                measure(&sides, kind, unit, &self.plan.tolerance, self.plan.mode);
+            let (measured, state) = measure(&sides, kind, unit, &self.plan.tolerance, self.plan.mode);
             let pair = |&flat: &usize| CellPair {
                 index: node.shape.unflat(flat)[..node.shape.rank()].to_vec(),
                 flat,
@@ -324,17 +301,8 @@ fn same<T: Real>(theirs: &Tensor<f64>, ours: &Value<T>) -> bool {
 fn cast<T: Real>(from: &Tensor<f64>, dtype: DType) -> Value<T> {
     let (shape, data) = (*from.shape(), from.data());
     match dtype {
-        DType::Float => Value::Float(Tensor::new(
-            shape,
-            data.iter().map(|&x| T::from_f64(x)).collect::<Vec<_>>(),
-        )),
-        DType::Int => Value::Int(Tensor::new(
-            shape,
-            data.iter().map(|&x| x as i64).collect::<Vec<_>>(),
-        )),
-        DType::Bool => Value::Bool(Tensor::new(
-            shape,
-            data.iter().map(|&x| x != 0.0).collect::<Vec<_>>(),
-        )),
+        DType::Float => Value::Float(Tensor::new(shape, data.iter().map(|&x| T::from_f64(x)).collect::<Vec<_>>())),
+        DType::Int => Value::Int(Tensor::new(shape, data.iter().map(|&x| x as i64).collect::<Vec<_>>())),
+        DType::Bool => Value::Bool(Tensor::new(shape, data.iter().map(|&x| x != 0.0).collect::<Vec<_>>())),
     }
 }

@@ -33,20 +33,15 @@ pub fn verdict(d: &Difference, lang: Lang) -> Vec<Msg> {
 
 fn place(place: &Place, lang: Lang) -> String {
     match &place.step {
-        Some(step) => Msg::new("compare.place")
-            .arg("step", &step.label)
-            .arg("path", escape(&place.path))
-            .render(lang),
+        Some(step) => Msg::new("compare.place").arg("step", &step.label).arg("path", escape(&place.path)).render(lang),
         None => escape(&place.path).into_owned(),
     }
 }
 
 /// Numbers of the steps of these places: `42–43, 47`.
 fn steps(places: &[Place]) -> String {
-    let mut all: Vec<(usize, &str)> = (places.iter())
-        .filter_map(|p| p.step.as_ref())
-        .map(|s| (s.position, s.label.as_str()))
-        .collect();
+    let mut all: Vec<(usize, &str)> =
+        (places.iter()).filter_map(|p| p.step.as_ref()).map(|s| (s.position, s.label.as_str())).collect();
     all.sort_unstable();
     all.dedup();
     let mut parts: Vec<String> = Vec::new();
@@ -56,11 +51,7 @@ fn steps(places: &[Place]) -> String {
         while end + 1 < all.len() && all[end + 1].0 == all[end].0 + 1 {
             end += 1;
         }
-        parts.push(if end == i {
-            all[i].1.to_owned()
-        } else {
-            format!("{}–{}", all[i].1, all[end].1)
-        });
+        parts.push(if end == i { all[i].1.to_owned() } else { format!("{}–{}", all[i].1, all[end].1) });
         i = end + 1;
     }
     parts.join(", ")
@@ -69,18 +60,12 @@ fn steps(places: &[Place]) -> String {
 /// Names with commas, the first ones where there are many.
 pub fn list<'a>(names: impl ExactSizeIterator<Item = &'a str>, lang: Lang) -> String {
     let left = names.len().saturating_sub(MOST_NAMES);
-    let told: Vec<String> = names
-        .take(MOST_NAMES)
-        .map(|n| escape(n).into_owned())
-        .collect();
+    let told: Vec<String> = names.take(MOST_NAMES).map(|n| escape(n).into_owned()).collect();
     let told = told.join(", ");
     if left == 0 {
         return told;
     }
-    Msg::new("compare.list_more")
-        .arg("names", told)
-        .arg("count", left)
-        .render(lang)
+    Msg::new("compare.list_more").arg("names", told).arg("count", left).render(lang)
 }
 
 /// The cell of a node that differs most, or both shapes where they do not fit.
@@ -93,10 +78,7 @@ pub fn worst(c: &Checked, number: NumberFormat) -> Msg {
             .arg("theirs", number.format(cell.theirs)),
         None => Msg::new("compare.shape")
             .arg("ours", format!("{:?}", c.shape))
-            .arg(
-                "theirs",
-                against.map_or_else(String::new, |a| format!("{:?}", a.shape)),
-            ),
+            .arg("theirs", against.map_or_else(String::new, |a| format!("{:?}", a.shape))),
     }
 }
 
@@ -111,19 +93,9 @@ mod tests {
         let at = |position: usize, label: &str| Place {
             node: NodeId(0),
             path: label.to_owned(),
-            step: Some(StepAt {
-                run: 0,
-                position,
-                label: label.to_owned(),
-            }),
+            step: Some(StepAt { run: 0, position, label: label.to_owned() }),
         };
-        let places = [
-            at(6, "47"),
-            at(1, "42"),
-            at(2, "43"),
-            at(2, "43"),
-            at(7, "48"),
-        ];
+        let places = [at(6, "47"), at(1, "42"), at(2, "43"), at(2, "43"), at(7, "48")];
         assert_eq!(steps(&places), "42–43, 47–48");
         assert_eq!(steps(&places[..1]), "47");
         assert_eq!(steps(&[]), "");

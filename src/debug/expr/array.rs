@@ -68,12 +68,7 @@ impl Array {
         }
         Self {
             shape,
-            start: part
-                .ranges
-                .iter()
-                .zip(whole)
-                .map(|(r, s)| r.start * s)
-                .sum(),
+            start: part.ranges.iter().zip(whole).map(|(r, s)| r.start * s).sum(),
             strides,
             source: Source::Recorded(value),
             origin: Some((run, node)),
@@ -195,11 +190,7 @@ impl Array {
 
     /// One number for each fibre along `axis`, which goes away; of the whole where there is none. `fold` may scan its
     /// fibre several times.
-    pub(super) fn fold_along(
-        &self,
-        axis: Option<usize>,
-        fold: &mut dyn FnMut(Scan<'_>) -> f64,
-    ) -> Self {
+    pub(super) fn fold_along(&self, axis: Option<usize>, fold: &mut dyn FnMut(Scan<'_>) -> f64) -> Self {
         let Some(axis) = axis else {
             return Self::scalar(fold(&mut |see| self.scan(see)));
         };
@@ -209,10 +200,7 @@ impl Array {
         let mut data = Vec::with_capacity(starts.shape.len());
         for flat in 0..starts.shape.len() {
             let at = starts.shape.unflat(flat);
-            let start = self.start
-                + (0..starts.shape.rank())
-                    .map(|d| at[d] * starts.strides[d])
-                    .sum::<usize>();
+            let start = self.start + (0..starts.shape.rank()).map(|d| at[d] * starts.strides[d]).sum::<usize>();
             data.push(fold(&mut |see| {
                 (0..len).for_each(|i| see(self.read(start + i * stride)));
             }));
@@ -221,13 +209,8 @@ impl Array {
     }
 
     fn drop_axis(&mut self, axis: usize) {
-        let dims: SmallVec<[(Axis, usize); MAX_RANK]> = self
-            .shape
-            .iter()
-            .enumerate()
-            .filter(|(d, _)| *d != axis)
-            .map(|(_, dim)| dim)
-            .collect();
+        let dims: SmallVec<[(Axis, usize); MAX_RANK]> =
+            self.shape.iter().enumerate().filter(|(d, _)| *d != axis).map(|(_, dim)| dim).collect();
         self.strides.copy_within(axis + 1.., axis);
         self.shape = Shape::named(&dims);
         self.batch_left_out = false;
@@ -294,33 +277,18 @@ impl Array {
                 strides[d + shift] = self.strides[d];
             }
         }
-        Self {
-            shape: *shape,
-            strides,
-            ..self.clone()
-        }
+        Self { shape: *shape, strides, ..self.clone() }
     }
 
     /// Matrix product over the last two axes, leading axes right-aligned; a vector is a row on the left and a column
     /// on the right. Before anything is made, `allow` sees how many cells the largest part has and how many
     /// multiplications there are.
-    pub(super) fn product(
-        &self,
-        other: &Self,
-        allow: impl Fn(usize, usize) -> bool,
-    ) -> Result<Self, Unfit> {
+    pub(super) fn product(&self, other: &Self, allow: impl Fn(usize, usize) -> bool) -> Result<Self, Unfit> {
         let (a, b) = (self.as_matrix(true), other.as_matrix(false));
         let ([m, k], [k2, n]) = (a.last_two(), b.last_two());
-        let lead = |x: &Self| {
-            x.shape
-                .iter()
-                .take(x.shape.rank() - 2)
-                .collect::<SmallVec<[_; 6]>>()
-        };
+        let lead = |x: &Self| x.shape.iter().take(x.shape.rank() - 2).collect::<SmallVec<[_; 6]>>();
         let leading = broadcast(&Shape::named(&lead(&a)), &Shape::named(&lead(&b)));
-        let Some(leading) =
-            leading.filter(|_| k == k2 && self.shape.rank() * other.shape.rank() > 0)
-        else {
+        let Some(leading) = leading.filter(|_| k == k2 && self.shape.rank() * other.shape.rank() > 0) else {
             return Err(Unfit::Shapes);
         };
         let times = |by: &[usize]| by.iter().try_fold(leading.len(), |w, x| w.checked_mul(*x));
@@ -330,10 +298,7 @@ impl Array {
             return Err(Unfit::Large);
         }
         let whole = |x: &Self| {
-            let dims: SmallVec<[_; 6]> = leading
-                .iter()
-                .chain(x.shape.iter().skip(x.shape.rank() - 2))
-                .collect();
+            let dims: SmallVec<[_; 6]> = leading.iter().chain(x.shape.iter().skip(x.shape.rank() - 2)).collect();
             x.spread(&Shape::named(&dims)).to_vec()
         };
         let (x, y) = (whole(&a), whole(&b));
@@ -343,9 +308,7 @@ impl Array {
             for j in 0..k {
                 let factor = x[i * k + j];
                 let line = &y[(matrix * k + j) * n..][..n];
-                row.iter_mut()
-                    .zip(line)
-                    .for_each(|(sum, b)| *sum += factor * b);
+                row.iter_mut().zip(line).for_each(|(sum, b)| *sum += factor * b);
             }
         }
         let mut dims: SmallVec<[(Axis, usize); MAX_RANK]> = leading.iter().collect();
@@ -410,11 +373,7 @@ fn other_number(b: &Array, shape: &Shape) -> Option<f64> {
 /// Axes right-aligned, equal or 1; `None` where they do not fit or the result has too many cells to address.
 fn broadcast(a: &Shape, b: &Shape) -> Option<Shape> {
     let rank = a.rank().max(b.rank());
-    let dim = |s: &Shape, d: usize| {
-        (d + s.rank())
-            .checked_sub(rank)
-            .map(|i| (s.axes()[i], s.dims()[i]))
-    };
+    let dim = |s: &Shape, d: usize| (d + s.rank()).checked_sub(rank).map(|i| (s.axes()[i], s.dims()[i]));
     let mut dims: SmallVec<[(Axis, usize); MAX_RANK]> = SmallVec::new();
     for d in 0..rank {
         dims.push(match (dim(a, d), dim(b, d)) {
@@ -431,8 +390,6 @@ fn broadcast(a: &Shape, b: &Shape) -> Option<Shape> {
 impl fmt::Debug for Array {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ", self.shape)?;
-        f.debug_list()
-            .entries((0..self.shape.len().min(16)).map(|i| self.get(i)))
-            .finish()
+        f.debug_list().entries((0..self.shape.len().min(16)).map(|i| self.get(i))).finish()
     }
 }

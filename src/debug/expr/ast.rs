@@ -114,10 +114,7 @@ impl Comparison {
 
 impl Expr {
     pub(super) fn new(root: Node, text: &str) -> Self {
-        Self {
-            root,
-            text: text.to_owned(),
-        }
+        Self { root, text: text.to_owned() }
     }
 
     /// As it was written.
@@ -171,12 +168,7 @@ impl Expr {
     /// What stands left of the first comparison, as an expression: the number that a report shows.
     pub fn measured(&self) -> Option<Expr> {
         let root = self.first_comparison()?.clone();
-        let text = self
-            .text
-            .chars()
-            .skip(root.at.start)
-            .take(root.at.len())
-            .collect();
+        let text = self.text.chars().skip(root.at.start).take(root.at.len()).collect();
         Some(Expr { text, root })
     }
 }
@@ -192,11 +184,7 @@ impl Node {
     pub fn new(kind: Kind, at: Range<usize>) -> Self {
         let mut depth = 0;
         kind.children(&mut |c| depth = depth.max(c.depth));
-        Self {
-            kind,
-            at,
-            depth: depth + 1,
-        }
+        Self { kind, at, depth: depth + 1 }
     }
 
     pub fn is_truth(&self) -> bool {

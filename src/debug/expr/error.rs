@@ -33,12 +33,7 @@ pub struct ExprError {
 impl ExprError {
     /// With the help that the catalogue has for `msg`.
     pub fn new(fault: Fault, at: Range<usize>, msg: Msg) -> Self {
-        Self {
-            fault,
-            at,
-            help: msg.help(),
-            msg,
-        }
+        Self { fault, at, help: msg.help(), msg }
     }
 
     /// With another way to mend it.
@@ -62,33 +57,21 @@ impl ExprError {
 
     /// The text, escaped, and under it a line with carets at the wrong part; wide characters count as two columns.
     pub fn marked(&self, text: &str) -> (String, String) {
-        let shown: Vec<String> = text
-            .chars()
-            .map(|c| escape(&c.to_string()).into_owned())
-            .collect();
+        let shown: Vec<String> = text.chars().map(|c| escape(&c.to_string()).into_owned()).collect();
         let columns = |r: Range<usize>| -> usize {
             let r = r.start.min(shown.len())..r.end.min(shown.len());
             shown[r].iter().map(|s| width::width(s)).sum()
         };
         let before = columns(0..self.at.start);
         let carets = columns(self.at.clone()).max(1);
-        (
-            shown.concat(),
-            format!("{}{}", " ".repeat(before), "^".repeat(carets)),
-        )
+        (shown.concat(), format!("{}{}", " ".repeat(before), "^".repeat(carets)))
     }
 
     /// All of it in lines: what, the text, the carets, the help.
     pub fn lines(&self, text: &str, lang: Lang) -> Vec<String> {
         let (shown, carets) = self.marked(text);
-        let what = Msg::new("expr.at_column")
-            .arg("column", self.column())
-            .arg("what", self.msg.render(lang));
-        let mut lines = vec![
-            what.render(lang),
-            format!("  {shown}"),
-            format!("  {carets}"),
-        ];
+        let what = Msg::new("expr.at_column").arg("column", self.column()).arg("what", self.msg.render(lang));
+        let mut lines = vec![what.render(lang), format!("  {shown}"), format!("  {carets}")];
         if let Some(help) = &self.help {
             lines.push(help.render(lang));
         }

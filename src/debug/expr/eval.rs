@@ -63,11 +63,7 @@ impl Expr {
     pub fn holds(&self, scope: &dyn Scope) -> Result<Option<Holds>> {
         if !self.is_truth() {
             let at = self.root().at.clone();
-            return Err(ExprError::new(
-                Fault::Syntax,
-                at,
-                Msg::new("expr.not_truth"),
-            ));
+            return Err(ExprError::new(Fault::Syntax, at, Msg::new("expr.not_truth")));
         }
         let truth = self.eval(scope)?;
         let (mut first, mut count, mut i) = (None, 0, 0);
@@ -78,11 +74,7 @@ impl Expr {
             }
             i += 1;
         });
-        Ok(first.map(|first| Holds {
-            first,
-            count,
-            shape: *truth.shape(),
-        }))
+        Ok(first.map(|first| Holds { first, count, shape: *truth.shape() }))
     }
 }
 
@@ -138,12 +130,10 @@ fn eval(node: &Node, scope: &dyn Scope) -> Result<Array> {
     match &node.kind {
         Kind::Number(x) => Ok(Array::scalar(*x)),
         Kind::Name(name) => scope.named(name).map_err(|why| no_name(node, name, why)),
-        Kind::It => scope
-            .it()
-            .ok_or_else(|| ExprError::new(Fault::Value, node.at.clone(), Msg::new("expr.no_it"))),
-        Kind::Before => scope.before().ok_or_else(|| {
-            ExprError::new(Fault::NotYet, node.at.clone(), Msg::new("expr.no_before"))
-        }),
+        Kind::It => scope.it().ok_or_else(|| ExprError::new(Fault::Value, node.at.clone(), Msg::new("expr.no_it"))),
+        Kind::Before => {
+            scope.before().ok_or_else(|| ExprError::new(Fault::NotYet, node.at.clone(), Msg::new("expr.no_before")))
+        }
         Kind::Changed => Ok(changed(scope)),
         Kind::Negative(a) => Ok(eval(a, scope)?.map(|x| -x)),
         Kind::Not(a) => {
@@ -152,18 +142,12 @@ fn eval(node: &Node, scope: &dyn Scope) -> Result<Array> {
         }
         Kind::Arithmetic(op, a, b) => {
             let op = *op;
-            cellwise(node, &eval(a, scope)?, &eval(b, scope)?, |x, y| {
-                op.eval(x, y)
-            })
+            cellwise(node, &eval(a, scope)?, &eval(b, scope)?, |x, y| op.eval(x, y))
         }
         Kind::Logic(both, a, b) => {
             let (a, b) = (eval(a, scope)?, eval(b, scope)?);
             // Comparisons of tensors of other shapes are joined as wholes: `any nan or max > 10`.
-            let (a, b) = if a.common(&b).is_some() {
-                (a, b)
-            } else {
-                (Function::Any.eval(&a), Function::Any.eval(&b))
-            };
+            let (a, b) = if a.common(&b).is_some() { (a, b) } else { (Function::Any.eval(&a), Function::Any.eval(&b)) };
             let both = *both;
             let join = |x: f64, y: f64| {
                 let (x, y) = (x != 0.0, y != 0.0);
@@ -185,14 +169,13 @@ fn eval(node: &Node, scope: &dyn Scope) -> Result<Array> {
         }
         Kind::Product(a, b) => {
             let (a, b) = (eval(a, scope)?, eval(b, scope)?);
-            a.product(&b, |cells, work| cells <= MOST_CELLS && work <= MOST_WORK)
-                .map_err(|unfit| {
-                    let key = match unfit {
-                        Unfit::Shapes => "expr.product_shapes",
-                        Unfit::Large => "expr.too_large",
-                    };
-                    wrong(node, shapes(key, a.shape(), b.shape()))
-                })
+            a.product(&b, |cells, work| cells <= MOST_CELLS && work <= MOST_WORK).map_err(|unfit| {
+                let key = match unfit {
+                    Unfit::Shapes => "expr.product_shapes",
+                    Unfit::Large => "expr.too_large",
+                };
+                wrong(node, shapes(key, a.shape(), b.shape()))
+            })
         }
         Kind::Index(of, picks) => index(eval(of, scope)?, picks, scope),
         Kind::Transposed(a) => Ok(eval(a, scope)?.transposed()),
@@ -201,20 +184,12 @@ fn eval(node: &Node, scope: &dyn Scope) -> Result<Array> {
 }
 
 fn no_name(node: &Node, name: &str, why: NameFault) -> ExprError {
-    let say = |fault, key| {
-        ExprError::new(
-            fault,
-            node.at.clone(),
-            Msg::new(key).arg("name", escape(name)),
-        )
-    };
+    let say = |fault, key| ExprError::new(fault, node.at.clone(), Msg::new(key).arg("name", escape(name)));
     match why {
         NameFault::Unknown(near) => {
             let e = say(Fault::Name, "expr.unknown_name");
             match near {
-                Some(near) => {
-                    e.help(Msg::new("diagnostic.did_you_mean").arg("name", escape(&near)))
-                }
+                Some(near) => e.help(Msg::new("diagnostic.did_you_mean").arg("name", escape(&near))),
                 None => e,
             }
         }
@@ -230,9 +205,7 @@ fn shapes(key: &'static str, a: &Shape, b: &Shape) -> Msg {
 fn cellwise(node: &Node, a: &Array, b: &Array, f: impl Fn(f64, f64) -> f64) -> Result<Array> {
     match a.common(b) {
         None => Err(wrong(node, shapes("expr.shapes", a.shape(), b.shape()))),
-        Some(shape) if shape.len() > MOST_CELLS => {
-            Err(wrong(node, shapes("expr.too_large", a.shape(), b.shape())))
-        }
+        Some(shape) if shape.len() > MOST_CELLS => Err(wrong(node, shapes("expr.too_large", a.shape(), b.shape()))),
         Some(shape) => Ok(a.zip(b, shape, f)),
     }
 }
@@ -314,11 +287,7 @@ fn index(mut of: Array, picks: &[PickNode], scope: &dyn Scope) -> Result<Array> 
         let bad = |msg: Msg| ExprError::new(Fault::Value, p.at.clone(), msg);
         let axis = if let Some(axis) = p.axis {
             let at = shape.axes().iter().position(|a| *a == axis);
-            at.ok_or_else(|| {
-                bad(Msg::new("slice.no_such_axis")
-                    .arg("axis", axis.name())
-                    .arg("shape", shape))
-            })?
+            at.ok_or_else(|| bad(Msg::new("slice.no_such_axis").arg("axis", axis.name()).arg("shape", shape)))?
         } else {
             next += 1;
             next - 1
@@ -327,9 +296,7 @@ fn index(mut of: Array, picks: &[PickNode], scope: &dyn Scope) -> Result<Array> 
             return Err(bad(Msg::new("expr.many_indices").arg("shape", shape)));
         }
         if std::mem::replace(&mut used[axis], true) {
-            return Err(bad(
-                Msg::new("slice.axis_twice").arg("axis", shape.axes()[axis].name())
-            ));
+            return Err(bad(Msg::new("slice.axis_twice").arg("axis", shape.axes()[axis].name())));
         }
         let now = axis - gone.iter().filter(|g| **g < axis).count();
         match part(p, shape.dims()[axis], scope)? {
@@ -343,13 +310,7 @@ fn index(mut of: Array, picks: &[PickNode], scope: &dyn Scope) -> Result<Array> 
     Ok(of)
 }
 
-fn call(
-    node: &Node,
-    f: Function,
-    args: &[Node],
-    axis: Option<&AxisNode>,
-    scope: &dyn Scope,
-) -> Result<Array> {
+fn call(node: &Node, f: Function, args: &[Node], axis: Option<&AxisNode>, scope: &dyn Scope) -> Result<Array> {
     let x = eval(&args[0], scope)?;
     if f.is_truth() && !x.is_truth() {
         return Err(wrong(&args[0], Msg::new("expr.not_truth")));
@@ -363,17 +324,13 @@ fn call(
     };
     let shape = *x.shape();
     let no_axis = |at: std::ops::Range<usize>, name: String| {
-        let msg = Msg::new("slice.no_such_axis")
-            .arg("axis", name)
-            .arg("shape", shape);
+        let msg = Msg::new("slice.no_such_axis").arg("axis", name).arg("shape", shape);
         ExprError::new(Fault::Value, at, msg)
     };
     let at = match axis {
-        AxisNode::Named(axis, at) => shape
-            .axes()
-            .iter()
-            .position(|a| a == axis)
-            .ok_or_else(|| no_axis(at.clone(), axis.name().to_owned()))?,
+        AxisNode::Named(axis, at) => {
+            shape.axes().iter().position(|a| a == axis).ok_or_else(|| no_axis(at.clone(), axis.name().to_owned()))?
+        }
         // What has no value is a slip in the name of an axis.
         AxisNode::Place(n)
             if let Kind::Name(name) = &n.kind
@@ -383,9 +340,7 @@ fn call(
         }
         AxisNode::Place(n) => {
             let i = whole(n, scope)?;
-            place(i, shape.rank())
-                .filter(|d| *d < shape.rank())
-                .ok_or_else(|| no_axis(n.at.clone(), i.to_string()))?
+            place(i, shape.rank()).filter(|d| *d < shape.rank()).ok_or_else(|| no_axis(n.at.clone(), i.to_string()))?
         }
     };
     Ok(f.along(&x, Some(at)))

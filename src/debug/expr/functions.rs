@@ -123,11 +123,7 @@ impl Function {
 
     /// Cell by cell of two tensors.
     pub(super) fn pair(self, a: f64, b: f64) -> f64 {
-        if self == Function::Max {
-            larger(a, b)
-        } else {
-            -larger(-a, -b)
-        }
+        if self == Function::Max { larger(a, b) } else { -larger(-a, -b) }
     }
 
     /// Of a whole tensor.
@@ -149,10 +145,7 @@ impl Function {
             Function::ArgMax => {
                 let flat = arg_max(&mut |f| x.scan(f));
                 let rank = x.shape().rank();
-                let index: Vec<f64> = x.shape().unflat(flat)[..rank]
-                    .iter()
-                    .map(|&i| i as f64)
-                    .collect();
+                let index: Vec<f64> = x.shape().unflat(flat)[..rank].iter().map(|&i| i as f64).collect();
                 match index[..] {
                     [] => Array::scalar(0.0),
                     [i] => Array::scalar(i),
@@ -168,8 +161,7 @@ impl Function {
         if self == Function::Count && x.is_truth() {
             return Function::Sum.along(x, axis);
         }
-        x.fold_along(axis, &mut |scan| self.fold(scan))
-            .with_truth(self.is_truth())
+        x.fold_along(axis, &mut |scan| self.fold(scan)).with_truth(self.is_truth())
     }
 
     /// One number of many; `scan` shows them in order, each time it is called.
@@ -198,11 +190,7 @@ impl Function {
                 let mean = share(sum, n);
                 let squares = each(&mut |a, x, _| a + (x - mean) * (x - mean)).0;
                 let var = share(squares, n);
-                if self == Function::Var {
-                    var
-                } else {
-                    var.sqrt()
-                }
+                if self == Function::Var { var } else { var.sqrt() }
             }
             Function::Norm => each(&mut |a, x, _| a + x * x).0.sqrt(),
             Function::Zeros => {

@@ -70,8 +70,7 @@ fn begins_name(c: char) -> bool {
 
 /// Marks of derived quantities (`h'`, `h′`, `x̂`, `∂L`) are letters of names too.
 fn in_name(c: char) -> bool {
-    c.is_alphanumeric()
-        || matches!(c, '_' | '\'' | '′' | '∂' | '\u{300}'..='\u{36f}' | '₀'..='₉' | '⁰'..='⁹')
+    c.is_alphanumeric() || matches!(c, '_' | '\'' | '′' | '∂' | '\u{300}'..='\u{36f}' | '₀'..='₉' | '⁰'..='⁹')
 }
 
 pub fn lex(text: &str) -> Result<Vec<Spanned>, ExprError> {
@@ -92,9 +91,7 @@ pub fn lex(text: &str) -> Result<Vec<Spanned>, ExprError> {
             continue;
         }
         let start = i;
-        let token = if c.is_ascii_digit()
-            || c == '.' && chars.get(i + 1).is_some_and(char::is_ascii_digit)
-        {
+        let token = if c.is_ascii_digit() || c == '.' && chars.get(i + 1).is_some_and(char::is_ascii_digit) {
             i = number_end(&chars, i);
             let digits: String = chars[start..i].iter().collect();
             if chars.get(i).copied().is_some_and(in_name) {
@@ -102,10 +99,7 @@ pub fn lex(text: &str) -> Result<Vec<Spanned>, ExprError> {
                     i += 1;
                 }
                 let word: String = chars[start..i].iter().collect();
-                return wrong(
-                    start..i,
-                    Msg::new("expr.bad_number").arg("text", escape(&word)),
-                );
+                return wrong(start..i, Msg::new("expr.bad_number").arg("text", escape(&word)));
             }
             match digits.parse() {
                 Ok(x) => Token::Number(x),
@@ -123,11 +117,7 @@ pub fn lex(text: &str) -> Result<Vec<Spanned>, ExprError> {
             i += len + 2;
             Token::Quoted(chars[start + 1..i - 1].iter().collect())
         } else {
-            let fits = |sign: &str| {
-                sign.chars()
-                    .enumerate()
-                    .all(|(j, s)| chars.get(i + j) == Some(&s))
-            };
+            let fits = |sign: &str| sign.chars().enumerate().all(|(j, s)| chars.get(i + j) == Some(&s));
             let Some((sign, plain)) = SIGNS.iter().find(|(s, _)| fits(s)) else {
                 let msg = Msg::new("expr.bad_sign").arg("sign", escape(&c.to_string()));
                 return wrong(i..i + 1, msg);
@@ -140,10 +130,7 @@ pub fn lex(text: &str) -> Result<Vec<Spanned>, ExprError> {
             }
             Token::Sign(plain)
         };
-        tokens.push(Spanned {
-            token,
-            at: start..i,
-        });
+        tokens.push(Spanned { token, at: start..i });
     }
     Ok(tokens)
 }
@@ -174,12 +161,7 @@ fn number_end(chars: &[char], mut i: usize) -> usize {
 
 /// One past a name that begins at `i`: words joined by `.`, `::`, and `:` where `colon`.
 fn name_end(chars: &[char], mut i: usize, colon: bool) -> usize {
-    let goes_on = |i: usize| {
-        chars
-            .get(i)
-            .copied()
-            .is_some_and(|c| in_name(c) && c != '\'')
-    };
+    let goes_on = |i: usize| chars.get(i).copied().is_some_and(|c| in_name(c) && c != '\'');
     loop {
         while chars.get(i).copied().is_some_and(in_name) {
             i += 1;

@@ -38,12 +38,7 @@ impl Expr {
 fn parse(text: &str) -> Result<Node> {
     let tokens = lex(text)?;
     let end = text.chars().count();
-    let mut p = Parser {
-        tokens,
-        at: 0,
-        end,
-        level: 0,
-    };
+    let mut p = Parser { tokens, at: 0, end, level: 0 };
     let node = p.expression(0)?;
     match p.peek() {
         None => Ok(node),
@@ -109,11 +104,7 @@ impl Parser {
             Some(Token::Name(n) | Token::Quoted(n)) => escape(n).into_owned(),
             Some(Token::Sign(s)) => (*s).to_owned(),
         };
-        ExprError::new(
-            Fault::Syntax,
-            self.here(),
-            Msg::new(key).arg("found", found),
-        )
+        ExprError::new(Fault::Syntax, self.here(), Msg::new(key).arg("found", found))
     }
 
     pub(super) fn node(&self, kind: Kind, at: Range<usize>) -> Result<Node> {
@@ -167,19 +158,11 @@ impl Parser {
             }
             let sign = self.here();
             if matches!(infix, Infix::Compare(_)) && std::mem::replace(&mut compared, true) {
-                return Err(ExprError::new(
-                    Fault::Syntax,
-                    sign,
-                    Msg::new("expr.chained"),
-                ));
+                return Err(ExprError::new(Fault::Syntax, sign, Msg::new("expr.chained")));
             }
             self.at += 1;
             // A power binds its right side as a sign does: 2^-1, and from the right: 2^3^2.
-            let right = if binds == binding::POWER {
-                binding::SIGN
-            } else {
-                binds + 1
-            };
+            let right = if binds == binding::POWER { binding::SIGN } else { binds + 1 };
             let right = self.expression(right)?;
             let at = left.at.start..right.at.end;
             left = match infix {
@@ -189,9 +172,7 @@ impl Parser {
                     truth(&right)?;
                     self.node(Kind::Logic(both, left.into(), right.into()), at)?
                 }
-                Infix::Arithmetic(op) => {
-                    self.node(Kind::Arithmetic(op, left.into(), right.into()), at)?
-                }
+                Infix::Arithmetic(op) => self.node(Kind::Arithmetic(op, left.into(), right.into()), at)?,
                 Infix::Product => self.node(Kind::Product(left.into(), right.into()), at)?,
             };
         }
@@ -199,13 +180,7 @@ impl Parser {
         Ok(left)
     }
 
-    fn compared(
-        &mut self,
-        c: Comparison,
-        left: Node,
-        right: Node,
-        sign: Range<usize>,
-    ) -> Result<Node> {
+    fn compared(&mut self, c: Comparison, left: Node, right: Node, sign: Range<usize>) -> Result<Node> {
         for side in [&left, &right] {
             if matches!(side.kind, Kind::Number(x) if x.is_nan()) {
                 let msg = Msg::new("expr.equals_nan");
@@ -288,9 +263,5 @@ fn truth(node: &Node) -> Result<()> {
     if node.is_truth() {
         return Ok(());
     }
-    Err(ExprError::new(
-        Fault::Syntax,
-        node.at.clone(),
-        Msg::new("expr.not_truth"),
-    ))
+    Err(ExprError::new(Fault::Syntax, node.at.clone(), Msg::new("expr.not_truth")))
 }

@@ -72,13 +72,7 @@ impl Parser {
     }
 
     /// `.T` and methods behind a value; `end` is where the value ends.
-    fn dotted(
-        &mut self,
-        mut node: Node,
-        parts: &[&str],
-        mut end: usize,
-        call: bool,
-    ) -> Result<Node> {
+    fn dotted(&mut self, mut node: Node, parts: &[&str], mut end: usize, call: bool) -> Result<Node> {
         for (i, part) in parts.iter().enumerate() {
             let at = end + 1..end + 1 + part.chars().count();
             end = at.end;
@@ -124,20 +118,13 @@ impl Parser {
         }
         self.need(")")?;
         let at = start..self.behind();
-        let most = if f.takes_two() && axis.is_none() {
-            2
-        } else {
-            1
-        };
+        let most = if f.takes_two() && axis.is_none() { 2 } else { 1 };
         if args.is_empty() {
             // `max()` is that of the tensor a condition is about.
             args.push(self.node(Kind::It, at.clone())?);
         }
         if args.len() > most {
-            let msg = Msg::new("expr.arguments")
-                .arg("name", f.name())
-                .arg("most", most)
-                .arg("found", args.len());
+            let msg = Msg::new("expr.arguments").arg("name", f.name()).arg("most", most).arg("found", args.len());
             return Err(ExprError::new(Fault::Syntax, open.start..at.end, msg));
         }
         self.node(Kind::Call(f, args, axis), at)
@@ -201,20 +188,12 @@ impl Parser {
         }
         let ends = |p: &Self| p.is(",") || p.is("]");
         let range = |p: &Self| p.is(":") || p.is("..");
-        let from = if range(self) {
-            None
-        } else {
-            Some(self.expression(binding::SUM)?)
-        };
+        let from = if range(self) { None } else { Some(self.expression(binding::SUM)?) };
         let pick = match from {
             Some(place) if !range(self) => Pick::At(place),
             from => {
                 self.at += 1;
-                let to = if ends(self) {
-                    None
-                } else {
-                    Some(self.expression(binding::SUM)?)
-                };
+                let to = if ends(self) { None } else { Some(self.expression(binding::SUM)?) };
                 Pick::Range(from, to)
             }
         };
@@ -225,11 +204,7 @@ impl Parser {
 
 fn function(name: &str, at: Range<usize>) -> Result<Function> {
     Function::find(name).ok_or_else(|| {
-        let e = ExprError::new(
-            Fault::Name,
-            at,
-            Msg::new("expr.unknown_function").arg("name", escape(name)),
-        );
+        let e = ExprError::new(Fault::Name, at, Msg::new("expr.unknown_function").arg("name", escape(name)));
         match nearest(name, FUNCTIONS.iter().map(|f| f.0)) {
             Some(near) => e.help(Msg::new("diagnostic.did_you_mean").arg("name", near)),
             None => e.help(Msg::new("expr.functions").arg("all", all_functions())),

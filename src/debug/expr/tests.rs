@@ -37,35 +37,19 @@ fn array(dims: &[(Axis, usize)], data: &[f64]) -> Array {
 }
 
 fn table() -> Table {
-    let m = array(
-        &[(Axis::Query, 2), (Axis::Key, 3)],
-        &[0.5, 0.5, 0.0, 0.25, 0.25, 0.5],
-    );
-    let heads = array(
-        &[(Axis::Head, 2), (Axis::Token, 2), (Axis::DK, 2)],
-        &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0],
-    );
+    let m = array(&[(Axis::Query, 2), (Axis::Key, 3)], &[0.5, 0.5, 0.0, 0.25, 0.25, 0.5]);
+    let heads = array(&[(Axis::Head, 2), (Axis::Token, 2), (Axis::DK, 2)], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]);
     let names = [
         ("A1", m.clone()),
         ("encoder.0.self_attn.q", heads),
         ("v", array(&[(Axis::Other, 3)], &[3.0, -4.0, 0.0])),
-        (
-            "bad",
-            array(&[(Axis::Other, 4)], &[f64::NAN, f64::INFINITY, 1.0, 0.0]),
-        ),
+        ("bad", array(&[(Axis::Other, 4)], &[f64::NAN, f64::INFINITY, 1.0, 0.0])),
         ("loss", Array::scalar(1.4325)),
         ("∂L/∂W", Array::scalar(2.0)),
         ("h'", Array::scalar(7.0)),
     ];
-    let before = array(
-        &[(Axis::Query, 2), (Axis::Key, 3)],
-        &[0.5, 0.5, 0.0, 0.25, 0.25, 0.25],
-    );
-    Table {
-        names: names.into(),
-        it: Some(m),
-        before: Some(before),
-    }
+    let before = array(&[(Axis::Query, 2), (Axis::Key, 3)], &[0.5, 0.5, 0.0, 0.25, 0.25, 0.25]);
+    Table { names: names.into(), it: Some(m), before: Some(before) }
 }
 
 fn eval(text: &str) -> Result<Array, super::ExprError> {
@@ -161,9 +145,7 @@ fn eval(text: &str) -> Result<Array, super::ExprError> {
 #[case("changed[1,1]", 0.0)]
 fn worked_out(#[case] text: &str, #[case] wanted: f64) {
     let found = eval(text).unwrap_or_else(|e| panic!("{text}: {e}"));
-    let x = found
-        .number()
-        .unwrap_or_else(|| panic!("{text}: {found:?}"));
+    let x = found.number().unwrap_or_else(|| panic!("{text}: {found:?}"));
     assert!((x - wanted).abs() < 1e-12 || x == wanted, "{text}: {x}");
 }
 
@@ -184,10 +166,7 @@ fn slices_keep_their_axes_and_indices_drop_them() {
     assert_eq!(shape("A1[key=1..]"), "[query 2, key 2]");
     assert_eq!(shape("A1.T"), "[key 3, query 2]");
     assert_eq!(shape("A1 - v"), "[query 2, key 3]");
-    assert_eq!(
-        eval("encoder.0.self_attn.q[:,1,..]").unwrap().to_vec(),
-        [3.0, 4.0, 7.0, 8.0]
-    );
+    assert_eq!(eval("encoder.0.self_attn.q[:,1,..]").unwrap().to_vec(), [3.0, 4.0, 7.0, 8.0]);
 }
 
 /// Where an error points, and what it says.
@@ -225,12 +204,7 @@ fn slices_keep_their_axes_and_indices_drop_them() {
 #[case("sum(v, v)", 3, Fault::Syntax, "at most 1")]
 #[case("abs(v, axis=0)", 7, Fault::Syntax, "takes no axis")]
 #[case("sum(v, axis=1)", 12, Fault::Value, "no axis")]
-fn errors_point_at_the_place(
-    #[case] text: &str,
-    #[case] at: usize,
-    #[case] fault: Fault,
-    #[case] says: &str,
-) {
+fn errors_point_at_the_place(#[case] text: &str, #[case] at: usize, #[case] fault: Fault, #[case] says: &str) {
     let e = eval(text).expect_err(text);
     assert_eq!((e.at.start, e.fault), (at, fault), "{text}: {e}");
     assert!(e.to_string().contains(says), "{text}: {e}");
@@ -243,12 +217,7 @@ fn carets_stand_under_wide_characters_and_help_names_the_nearest() {
     let lines = e.lines(text, Lang::En);
     assert_eq!(
         lines,
-        [
-            "column 5: there is no function `meen`",
-            "  水 + meen(v)",
-            "       ^^^^",
-            "did you mean `mean`?"
-        ]
+        ["column 5: there is no function `meen`", "  水 + meen(v)", "       ^^^^", "did you mean `mean`?"]
     );
     assert!(e.lines(text, Lang::Zh)[0].contains("第 5 列"));
 }
@@ -257,17 +226,8 @@ fn carets_stand_under_wide_characters_and_help_names_the_nearest() {
 fn depth_and_size_have_limits() {
     let deep = format!("{}1{}", "(".repeat(3000), ")".repeat(1000));
     assert!(Expr::parse(&deep).is_err());
-    for long in [
-        "1+".repeat(2000) + "1",
-        "-".repeat(4000) + "1",
-        "not ".repeat(900) + "1 = 1",
-    ] {
-        assert!(
-            Expr::parse(&long)
-                .unwrap_err()
-                .to_string()
-                .contains("nested")
-        );
+    for long in ["1+".repeat(2000) + "1", "-".repeat(4000) + "1", "not ".repeat(900) + "1 = 1"] {
+        assert!(Expr::parse(&long).unwrap_err().to_string().contains("nested"));
     }
     assert!(Expr::parse(&"v[0]".repeat(1000)).is_err());
     assert!(Expr::parse(&"1 ".repeat(4000)).is_err());

@@ -36,23 +36,15 @@ fn dead<T: Real>(look: &mut Look<'_, T>, id: NodeId) {
         return;
     };
     let tokens = dims[dims.len() - 2];
-    let padding = if look.program.node(id).path.starts_with("encoder") {
-        &look.facts.source
-    } else {
-        &look.facts.target
-    };
+    let padding =
+        if look.program.node(id).path.starts_with("encoder") { &look.facts.source } else { &look.facts.target };
     let real = |row: usize| {
         let known = padding.tokens() == tokens;
         !known || !padding.at(row / tokens.max(1), row % tokens.max(1))
     };
     let mut open = vec![false; width];
     let mut rows = 0;
-    for (_, cells) in t
-        .data()
-        .chunks_exact(width.max(1))
-        .enumerate()
-        .filter(|(row, _)| real(*row))
-    {
+    for (_, cells) in t.data().chunks_exact(width.max(1)).enumerate().filter(|(row, _)| real(*row)) {
         rows += 1;
         for (open, x) in open.iter_mut().zip(cells) {
             *open |= *x != T::ZERO;
@@ -67,20 +59,11 @@ fn dead<T: Real>(look: &mut Look<'_, T>, id: NodeId) {
     if rows < FEW_TOKENS || share < least {
         return;
     }
-    let severity = if share >= NEARLY_ALL {
-        Severity::Warning
-    } else {
-        Severity::Info
-    };
+    let severity = if share >= NEARLY_ALL { Severity::Warning } else { Severity::Info };
     let args = [
         ("width", width.to_string()),
         ("tokens", rows.to_string()),
         ("percent", brief((share * 1000.0).round() / 10.0)),
     ];
-    look.tell(
-        (Lint::DeadRelu, severity),
-        (id, Some(first)),
-        (share, count),
-        &args,
-    );
+    look.tell((Lint::DeadRelu, severity), (id, Some(first)), (share, count), &args);
 }

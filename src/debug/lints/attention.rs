@@ -56,32 +56,21 @@ impl Attention {
 }
 
 /// All nodes that divide numbers by their own sum along an axis.
-pub(super) fn normalised<'a, T: Real>(
-    look: &Look<'a, T>,
-) -> impl Iterator<Item = (NodeId, NodeId)> + use<'a, T> {
+pub(super) fn normalised<'a, T: Real>(look: &Look<'a, T>) -> impl Iterator<Item = (NodeId, NodeId)> + use<'a, T> {
     let program = look.program;
     look.nodes().filter_map(move |(id, node)| {
-        let (Op::Binary(Binary::Div | Binary::DivOrZero), [x, sum]) = (&node.op, &node.inputs[..])
-        else {
+        let (Op::Binary(Binary::Div | Binary::DivOrZero), [x, sum]) = (&node.op, &node.inputs[..]) else {
             return None;
         };
         let sum = program.node(*sum);
-        let summed = matches!(
-            sum.op,
-            Op::Reduce {
-                kind: Reduction::Sum,
-                ..
-            }
-        );
+        let summed = matches!(sum.op, Op::Reduce { kind: Reduction::Sum, .. });
         (summed && sum.inputs[0] == *x && !is_derived(&node.path)).then_some((id, *x))
     })
 }
 
 /// All attentions, in order.
 pub(super) fn find<T: Real>(look: &Look<'_, T>) -> Vec<Attention> {
-    normalised(look)
-        .filter_map(|(weights, x)| attention(look, weights, x))
-        .collect()
+    normalised(look).filter_map(|(weights, x)| attention(look, weights, x)).collect()
 }
 
 fn attention<T: Real>(look: &Look<'_, T>, weights: NodeId, x: NodeId) -> Option<Attention> {
@@ -89,12 +78,7 @@ fn attention<T: Real>(look: &Look<'_, T>, weights: NodeId, x: NodeId) -> Option<
     if program.node(weights).shape.rank() < 2 {
         return None;
     }
-    let mut back = Back {
-        mask: None,
-        scale: 1.0,
-        scaled: None,
-        softmax: false,
-    };
+    let mut back = Back { mask: None, scale: 1.0, scaled: None, softmax: false };
     let product = back.product(program, x)?;
     let [a, b] = program.node(product).inputs[..] else {
         return None;
@@ -185,13 +169,11 @@ impl Back {
         let by = match &node.op {
             Op::Affine(Affine::Mul(c)) => *c,
             Op::Affine(Affine::Div(c)) => 1.0 / c,
-            Op::Binary(f @ (Binary::Mul | Binary::Div)) => {
-                match (&program.node(node.inputs[1]).op, f) {
-                    (Op::Leaf(Leaf::Constant(Constant::Filled(c))), Binary::Mul) => *c,
-                    (Op::Leaf(Leaf::Constant(Constant::Filled(c))), _) => 1.0 / c,
-                    _ => return false,
-                }
-            }
+            Op::Binary(f @ (Binary::Mul | Binary::Div)) => match (&program.node(node.inputs[1]).op, f) {
+                (Op::Leaf(Leaf::Constant(Constant::Filled(c))), Binary::Mul) => *c,
+                (Op::Leaf(Leaf::Constant(Constant::Filled(c))), _) => 1.0 / c,
+                _ => return false,
+            },
             _ => return false,
         };
         self.scale *= by;
@@ -245,9 +227,9 @@ fn after<T: Real>(look: &Look<'_, T>, weights: NodeId) -> Vec<(NodeId, Option<No
             let other = |i: usize| node.inputs.get(i).copied().filter(|n| *n != at);
             let mask = match &node.op {
                 Op::MaskFill { .. } => Some(mask_leaf(program, node.inputs[1])),
-                Op::Binary(Binary::Add | Binary::Mul) => other(0)
-                    .or_else(|| other(1))
-                    .and_then(|o| mask_behind(program, o)),
+                Op::Binary(Binary::Add | Binary::Mul) => {
+                    other(0).or_else(|| other(1)).and_then(|o| mask_behind(program, o))
+                }
                 Op::Affine(_) => None,
                 _ => return None,
             };

@@ -78,11 +78,7 @@ impl Decoding {
     }
 
     /// The finding of a perturbation of later tokens in run `run`.
-    pub fn of_causality(
-        session: &Session,
-        run: usize,
-        report: &causality::Report,
-    ) -> Option<Finding> {
+    pub fn of_causality(session: &Session, run: usize, report: &causality::Report) -> Option<Finding> {
         let leak = report.leak.as_ref()?;
         let lint = Lint::FutureLeak;
         let msg = Msg::new(lint.key())

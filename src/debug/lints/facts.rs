@@ -31,10 +31,7 @@ pub struct Padding {
 impl Padding {
     /// Sentences as flags, true where a token is padding; all equally long.
     pub fn new(rows: &[Vec<bool>]) -> Self {
-        Self {
-            tokens: rows.first().map_or(0, Vec::len),
-            flags: rows.concat(),
-        }
+        Self { tokens: rows.first().map_or(0, Vec::len), flags: rows.concat() }
     }
 
     /// Whether any token is padding.
@@ -56,16 +53,9 @@ impl Padding {
 
     /// What is padding in `sequences`: what is flagged so, and padding tokens at the end of a sentence, whatever the
     /// flags say of them.
-    fn of(
-        sequences: &Sequences,
-        tokens: &[Vec<Token>],
-        given: Option<&Input>,
-        words: &Words,
-    ) -> Self {
+    fn of(sequences: &Sequences, tokens: &[Vec<Token>], given: Option<&Input>, words: &Words) -> Self {
         let length = sequences.tokens();
-        let pad = given
-            .and_then(|i| i.pad)
-            .or_else(|| ["<pad>", "[PAD]"].iter().find_map(|name| words.id(name)));
+        let pad = given.and_then(|i| i.pad).or_else(|| ["<pad>", "[PAD]"].iter().find_map(|name| words.id(name)));
         let mut flags = match &sequences.real {
             Some(real) => real.iter().map(|r| !r).collect(),
             None => vec![false; sequences.ids.len()],
@@ -79,10 +69,7 @@ impl Padding {
                 row[last + 1..].fill(true);
             }
         }
-        Self {
-            tokens: length,
-            flags,
-        }
+        Self { tokens: length, flags }
     }
 }
 
@@ -91,10 +78,7 @@ impl Facts {
     pub fn of(session: &Session, run: usize) -> Self {
         let r = &session.runs[run];
         let inputs = &r.inputs;
-        let trains = matches!(
-            r.kind,
-            RunKind::Training | RunKind::Backward | RunKind::Update
-        );
+        let trains = matches!(r.kind, RunKind::Training | RunKind::Backward | RunKind::Update);
         let named = |name: &str| session.scenario.runs.iter().find(|r| r.name() == name);
         let forward = &session.runs[session.forward_of(run).unwrap_or(run)].name;
         let own = named(forward).map(crate::scenario::schema::Run::with);
@@ -103,24 +87,13 @@ impl Facts {
         let target = own.and_then(|w| w.target.as_ref());
         let target = target.or(session.scenario.target.as_ref());
         let padding = |s: &Option<Sequences>, cut: &[Vec<Token>], given, words| {
-            s.as_ref()
-                .map_or_else(Padding::default, |s| Padding::of(s, cut, given, words))
+            s.as_ref().map_or_else(Padding::default, |s| Padding::of(s, cut, given, words))
         };
         Self {
             training: trains,
             source_predicts: trains && source_predicts(session, run),
-            source: padding(
-                &inputs.source,
-                &inputs.source_tokens,
-                source,
-                &session.source_words,
-            ),
-            target: padding(
-                &inputs.target,
-                &inputs.target_tokens,
-                target,
-                &session.target_words,
-            ),
+            source: padding(&inputs.source, &inputs.source_tokens, source, &session.source_words),
+            target: padding(&inputs.target, &inputs.target_tokens, target, &session.target_words),
             from: match r.kind {
                 RunKind::Backward | RunKind::Update => session.runs[run - 1].program.len(),
                 _ => 0,
@@ -132,8 +105,7 @@ impl Facts {
 /// Whether a model without decoder has next tokens of its source as labels.
 fn source_predicts(session: &Session, run: usize) -> bool {
     let inputs = &session.runs[run].inputs;
-    let (Some(source), Some(labels), None) = (&inputs.source, &inputs.labels, &inputs.target)
-    else {
+    let (Some(source), Some(labels), None) = (&inputs.source, &inputs.labels, &inputs.target) else {
         return false;
     };
     shift_of(&source.ids, labels, source.tokens()) == Some(Shift::Next)

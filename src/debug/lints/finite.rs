@@ -95,8 +95,7 @@ fn holds_fill<T: Real>(look: &Look<'_, T>, id: NodeId, filled: &[bool]) -> bool 
     let reads = node.inputs.iter().any(|i| filled[i.index()]);
     match &node.op {
         Op::MaskFill { fill } => reads || fill.abs() > F16_MAX,
-        Op::Unary(Unary::Exp | Unary::Sigmoid | Unary::Tanh)
-        | Op::Binary(Binary::Div | Binary::DivOrZero) => false,
+        Op::Unary(Unary::Exp | Unary::Sigmoid | Unary::Tanh) | Op::Binary(Binary::Div | Binary::DivOrZero) => false,
         Op::Unary(_)
         | Op::Binary(_)
         | Op::Affine(_)
@@ -124,11 +123,7 @@ fn produces<T: Real>(look: &mut Look<'_, T>, id: NodeId, odd: &[Odd], lint: Lint
     };
     // A node that was edited is the producer of what it holds.
     let given = node.inputs.is_empty() || look.trace.replaced().contains(&id);
-    let mut own = if given || !node.inputs.iter().any(has) {
-        cells().next()
-    } else {
-        None
-    };
+    let mut own = if given || !node.inputs.iter().any(has) { cells().next() } else { None };
     if own.is_none() && node.inputs.iter().any(has) {
         let replay = Replay::new(look.trace, id);
         let of = |i: NodeId, flat: usize| look.trace.value(i).get(flat);
@@ -147,12 +142,7 @@ fn produces<T: Real>(look: &mut Look<'_, T>, id: NodeId, odd: &[Odd], lint: Lint
     let count = cells().count();
     let args = [("op", node.op.name().to_owned())];
     let place = (id, Some(flat));
-    look.tell(
-        (lint, Severity::Error),
-        place,
-        (value.get(flat), count),
-        &args,
-    );
+    look.tell((lint, Severity::Error), place, (value.get(flat), count), &args);
     true
 }
 

@@ -19,10 +19,7 @@ pub(super) fn of_run(session: &Session, run: usize) -> Option<Finding> {
     let tokens = target.tokens().max(1);
     let counts = |i: &usize| labels[*i] >= 0;
     let wrong = |i: &usize| {
-        let next = target
-            .ids
-            .get(i + 1)
-            .filter(|_| !(i + 1).is_multiple_of(tokens));
+        let next = target.ids.get(i + 1).filter(|_| !(i + 1).is_multiple_of(tokens));
         next != Some(&labels[*i])
     };
     let at = (0..labels.len()).filter(counts).find(wrong);

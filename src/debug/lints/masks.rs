@@ -41,10 +41,7 @@ fn under(mask: &Shape, shape: &Shape, flat: usize) -> usize {
         return flat % mask.len().max(1);
     }
     let (at, strides) = (shape.unflat(flat), mask.strides());
-    (0..mask.rank())
-        .filter(|d| mask.dims()[*d] != 1)
-        .map(|d| at[d + shift] * strides[d])
-        .sum()
+    (0..mask.rank()).filter(|d| mask.dims()[*d] != 1).map(|d| at[d + shift] * strides[d]).sum()
 }
 
 /// Cells of one kind: how many, and the one with the largest weight.
@@ -105,11 +102,7 @@ impl<'f> Scene<'f> {
 
     /// Sequence, query and key of a cell.
     fn place(&self, shape: &Shape, flat: usize) -> (usize, usize, usize) {
-        let batch = if shape.rank() > 2 {
-            shape.unflat(flat)[0]
-        } else {
-            0
-        };
+        let batch = if shape.rank() > 2 { shape.unflat(flat)[0] } else { 0 };
         (batch, flat / self.keys % self.queries, flat % self.keys)
     }
 
@@ -128,8 +121,7 @@ fn weights<T: Real>(look: &mut Look<'_, T>, a: &Attention) {
     }
     let hidden = a.mask.map(|m| look.trace.value(m));
     let hidden = hidden.as_ref().map(crate::tensor::Value::bool);
-    let (mut masked, mut future, mut padded) =
-        (Cells::default(), Cells::default(), Cells::default());
+    let (mut masked, mut future, mut padded) = (Cells::default(), Cells::default(), Cells::default());
     let (mut empty, mut empty_padding) = (Cells::default(), Cells::default());
     for (row, cells) in t.data().chunks_exact(scene.keys).enumerate() {
         let start = row * scene.keys;
@@ -137,11 +129,7 @@ fn weights<T: Real>(look: &mut Look<'_, T>, a: &Attention) {
         let padding = scene.asking.is_some_and(|p| p.at(batch, query));
         let hides = |key: usize| hidden.is_some_and(|m| hides(m, &shape, start + key));
         if (0..scene.keys).all(hides) {
-            let kind = if padding {
-                &mut empty_padding
-            } else {
-                &mut empty
-            };
+            let kind = if padding { &mut empty_padding } else { &mut empty };
             kind.add(start, cells.iter().map(|x| x.to_f64()).sum());
             continue;
         }
@@ -186,17 +174,11 @@ fn own_reasons<T: Real>(look: &mut Look<'_, T>, a: &Attention, mask: NodeId) {
     let shape = *hidden.shape();
     let dims = shape.dims();
     // A mask of one row for all queries says nothing of any one of them.
-    if dims.len() < 2 || dims[dims.len() - 2] != scene.queries || dims[dims.len() - 1] != scene.keys
-    {
+    if dims.len() < 2 || dims[dims.len() - 2] != scene.queries || dims[dims.len() - 1] != scene.keys {
         return;
     }
     let mut wrong = Cells::default();
-    for (flat, reasons) in leaf
-        .reasons
-        .iter()
-        .enumerate()
-        .filter(|(i, _)| hidden.data()[*i])
-    {
+    for (flat, reasons) in leaf.reasons.iter().enumerate().filter(|(i, _)| hidden.data()[*i]) {
         let (batch, query, key) = scene.place(&shape, flat);
         let holds = |bit: u8| match bit {
             // Where nothing says that the attention is causal, a causal mask is what makes it so.
@@ -204,12 +186,7 @@ fn own_reasons<T: Real>(look: &mut Look<'_, T>, a: &Attention, mask: NodeId) {
             reason::PADDING => scene.asked.is_none_or(|p| p.at(batch, key)),
             _ => true,
         };
-        let bits = [
-            reason::CAUSAL,
-            reason::PADDING,
-            reason::WINDOW,
-            reason::GIVEN,
-        ];
+        let bits = [reason::CAUSAL, reason::PADDING, reason::WINDOW, reason::GIVEN];
         if !bits.iter().any(|b| reasons & b != 0 && holds(*b)) {
             wrong.add(flat, 0.0);
         }

@@ -76,8 +76,7 @@ impl Finding {
     pub fn place(&self, session: &Session) -> Option<(usize, Cell)> {
         let (run, node) = (self.run?, self.node?);
         let shape = session.runs.get(run)?.program.node(node).shape;
-        let inside = self.cell.len() == shape.rank()
-            && self.cell.iter().zip(shape.dims()).all(|(i, n)| i < n);
+        let inside = self.cell.len() == shape.rank() && self.cell.iter().zip(shape.dims()).all(|(i, n)| i < n);
         let flat = if inside { shape.flat(&self.cell) } else { 0 };
         Some((run, Cell { node, flat }))
     }
@@ -205,21 +204,13 @@ struct Look<'a, T: Real> {
 
 impl<'a, T: Real> Look<'a, T> {
     fn new(trace: &'a Trace<T>, facts: &'a Facts) -> Self {
-        Self {
-            trace,
-            program: trace.program(),
-            facts,
-            found: Vec::new(),
-        }
+        Self { trace, program: trace.program(), facts, found: Vec::new() }
     }
 
     /// Nodes to look at: those that ran and that no run before has shown.
     fn nodes(&self) -> impl Iterator<Item = (NodeId, &'a Node)> + use<'a, T> {
         let (trace, from) = (self.trace, self.facts.from);
-        self.program
-            .nodes()
-            .skip(from)
-            .take_while(move |(id, _)| trace.reached(*id))
+        self.program.nodes().skip(from).take_while(move |(id, _)| trace.reached(*id))
     }
 
     fn fresh(&self, id: NodeId) -> bool {
@@ -323,11 +314,7 @@ fn once(session: &Session, found: Vec<Finding>) -> Vec<Finding> {
         let of_call = path.len() < f.path.len();
         let value = f.value.map_or(0, f64::to_bits);
         // A parameter is the same in all runs, whatever its readers do with it.
-        let cell = if is_parameter(session, &f) {
-            (Vec::new(), 0)
-        } else {
-            (f.cell.clone(), value)
-        };
+        let cell = if is_parameter(session, &f) { (Vec::new(), 0) } else { (f.cell.clone(), value) };
         let in_run = (f.lint, f.severity, f.run, path);
         if let Some(&first) = calls.get(&in_run).filter(|_| of_call) {
             out[first].count += f.count;

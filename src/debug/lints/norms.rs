@@ -30,20 +30,8 @@ pub(super) fn look<T: Real>(look: &mut Look<'_, T>) {
         .scopes()
         .filter_map(|(_, scope)| {
             let norm = match scope.kind {
-                ScopeKind::LayerNorm {
-                    input, mean, var, ..
-                } => Norm {
-                    input,
-                    mean: Some(mean),
-                    var,
-                },
-                ScopeKind::RmsNorm {
-                    input, mean_square, ..
-                } => Norm {
-                    input,
-                    mean: None,
-                    var: mean_square,
-                },
+                ScopeKind::LayerNorm { input, mean, var, .. } => Norm { input, mean: Some(mean), var },
+                ScopeKind::RmsNorm { input, mean_square, .. } => Norm { input, mean: None, var: mean_square },
                 _ => return None,
             };
             Some(norm).filter(|n| look.fresh(n.var))
@@ -75,19 +63,11 @@ fn epsilon<T: Real>(look: &Look<'_, T>, var: NodeId) -> Option<Epsilon> {
     };
     let (node, found) = step(var, true)?;
     if let Op::Affine(Affine::Add(size)) = found.op {
-        return Some(Epsilon {
-            node,
-            size,
-            inside: true,
-        });
+        return Some(Epsilon { node, size, inside: true });
     }
     let (node, found) = step(node, false)?;
     match found.op {
-        Op::Affine(Affine::Add(size)) => Some(Epsilon {
-            node,
-            size,
-            inside: false,
-        }),
+        Op::Affine(Affine::Add(size)) => Some(Epsilon { node, size, inside: false }),
         _ => None,
     }
 }
@@ -121,11 +101,7 @@ fn judge<T: Real>(row: &[T], mean: Option<T>, var: T) -> Row {
     let (var, wanted) = (var.to_f64(), squares / n);
     // Of a row of nearly equal numbers rounding decides.
     if n < 2.0 || wanted.sqrt() <= tiny * largest {
-        return if var.abs().sqrt() <= 10.0 * tiny * largest {
-            Row::Good
-        } else {
-            Row::WrongVariance(wanted)
-        };
+        return if var.abs().sqrt() <= 10.0 * tiny * largest { Row::Good } else { Row::WrongVariance(wanted) };
     }
     let unbiased = squares / (n - 1.0);
     let (off, off_unbiased) = ((var - wanted).abs(), (var - unbiased).abs());
@@ -164,12 +140,7 @@ fn statistics<T: Real>(look: &mut Look<'_, T>, norm: &Norm) {
                 unbiased.0 += 1;
                 continue;
             }
-            Row::WrongMean(wanted) => (
-                norm.mean.unwrap_or(norm.var),
-                row,
-                mean.map_or(0.0, Real::to_f64),
-                wanted,
-            ),
+            Row::WrongMean(wanted) => (norm.mean.unwrap_or(norm.var), row, mean.map_or(0.0, Real::to_f64), wanted),
             Row::WrongVariance(wanted) => (norm.var, row, var.to_f64(), wanted),
         };
         count += 1;
@@ -179,12 +150,7 @@ fn statistics<T: Real>(look: &mut Look<'_, T>, norm: &Norm) {
         let kind = (Lint::VarianceUnbiased, Severity::Warning);
         let value = var.data()[unbiased.1].to_f64();
         let args = [("n", n.to_string()), ("less", (n - 1).to_string())];
-        look.tell(
-            kind,
-            (norm.var, Some(unbiased.1)),
-            (value, unbiased.0),
-            &args,
-        );
+        look.tell(kind, (norm.var, Some(unbiased.1)), (value, unbiased.0), &args);
     }
     if let Some((node, row, value, wanted)) = wrong {
         let kind = (Lint::NormStatistics, Severity::Error);

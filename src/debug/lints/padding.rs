@@ -34,10 +34,7 @@ fn side<T: Real>(look: &mut Look<'_, T>, path: &str, padding: &Padding, is_sourc
             padding.at(at[0], at[1])
         })
         .map(|flat| Edit {
-            cell: Cell {
-                node: embedded,
-                flat,
-            },
+            cell: Cell { node: embedded, flat },
             // Unlike numbers: a norm would take one offset for all away again.
             value: old.get(flat) + 1.0 + (flat % 3) as f64,
         })

@@ -6,11 +6,8 @@ use crate::scenario::lint::{Lint, Severity};
 use crate::tensor::{Axis, Real};
 
 pub(super) fn look<T: Real>(look: &mut Look<'_, T>) {
-    let counted: Vec<NodeId> = look
-        .nodes()
-        .filter(|(id, n)| !is_derived(&n.path) && counts(look, *id, n))
-        .map(|(id, _)| id)
-        .collect();
+    let counted: Vec<NodeId> =
+        look.nodes().filter(|(id, n)| !is_derived(&n.path) && counts(look, *id, n)).map(|(id, _)| id).collect();
     for id in counted {
         let value = look.trace.value(id);
         let expected = first_of_call(look, id) as f64;
@@ -22,16 +19,9 @@ pub(super) fn look<T: Real>(look: &mut Look<'_, T>) {
         let offset = value.get(0) - expected;
         let even = (0..n).all(|i| value.get(i) - i as f64 == value.get(0));
         // Some models count from 1 or 2; a cached call that disagrees with the ones before, or a jump, is no such choice.
-        let severity = if even && expected == 0.0 {
-            Severity::Warning
-        } else {
-            Severity::Error
-        };
+        let severity = if even && expected == 0.0 { Severity::Warning } else { Severity::Error };
         let count = (0..n).filter(wrong).count();
-        let args = [
-            ("wanted", brief(expected + at as f64)),
-            ("offset", brief(offset)),
-        ];
+        let args = [("wanted", brief(expected + at as f64)), ("offset", brief(offset))];
         let kind = (Lint::PositionsOffset, severity);
         look.tell(kind, (id, Some(at)), (value.get(at), count), &args);
     }
@@ -46,9 +36,7 @@ fn counts<T: Real>(look: &Look<'_, T>, id: NodeId, node: &Node) -> bool {
     let by_token = node.shape.axes().first() == Some(&Axis::Token);
     by_token
         && look.readers(id).any(|(reader, n)| match n.op {
-            Op::Binary(_) => look
-                .readers(reader)
-                .any(|(_, n)| matches!(n.op, Op::Unary(Unary::Sin | Unary::Cos))),
+            Op::Binary(_) => look.readers(reader).any(|(_, n)| matches!(n.op, Op::Unary(Unary::Sin | Unary::Cos))),
             // Ids of tokens have an axis of sentences before that of tokens.
             Op::Gather(Pick::Rows) => n.inputs[1] == id && node.shape.rank() == 1,
             _ => false,

@@ -25,11 +25,7 @@ pub(super) fn look<T: Real>(look: &mut Look<'_, T>, attentions: &[Attention]) {
                 _ => brief(a.scale),
             }
         };
-        let args = [
-            ("found", looks_like),
-            ("width", a.width.to_string()),
-            ("wanted", brief(wanted)),
-        ];
+        let args = [("found", looks_like), ("width", a.width.to_string()), ("wanted", brief(wanted))];
         let kind = (Lint::AttentionScale, Severity::Warning);
         look.tell(kind, (a.scaled, None), (a.scale, 1), &args);
     }
@@ -44,13 +40,7 @@ fn read_width<T: Real>(look: &Look<'_, T>, mut q: NodeId) -> Option<usize> {
     loop {
         let node = look.program.node(q);
         if let Op::MatMul { .. } = node.op {
-            return look
-                .program
-                .node(node.inputs[0])
-                .shape
-                .dims()
-                .last()
-                .copied();
+            return look.program.node(node.inputs[0]).shape.dims().last().copied();
         }
         q = *node.inputs.first()?;
     }

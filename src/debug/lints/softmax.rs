@@ -16,14 +16,10 @@ const FEW_ROWS: usize = 8;
 
 pub(super) fn look<T: Real>(look: &mut Look<'_, T>, attentions: &[Attention]) {
     let mut nodes: Vec<NodeId> = normalised(look).map(|(id, _)| id).collect();
-    nodes.extend(
-        look.program
-            .scopes()
-            .filter_map(|(_, scope)| match scope.kind {
-                ScopeKind::Softmax { output, .. } => Some(output).filter(|id| look.fresh(*id)),
-                _ => None,
-            }),
-    );
+    nodes.extend(look.program.scopes().filter_map(|(_, scope)| match scope.kind {
+        ScopeKind::Softmax { output, .. } => Some(output).filter(|id| look.fresh(*id)),
+        _ => None,
+    }));
     // What is done to weights before values are multiplied by them must leave their sums alone; dropout does not.
     for a in attentions {
         let drops = |id: NodeId| {
@@ -84,21 +80,13 @@ fn collapsed<T: Real>(look: &mut Look<'_, T>, a: &Attention) {
     let hidden = a.mask.map(|m| look.trace.value(m));
     let (mut rows, mut count, mut first) = (0, 0, None);
     for (row, cells) in t.data().chunks_exact(keys.max(1)).enumerate() {
-        let seen = (0..keys).filter(|k| {
-            !hidden
-                .as_ref()
-                .is_some_and(|m| super::masks::hides(m.bool(), t.shape(), row * keys + k))
-        });
+        let seen = (0..keys)
+            .filter(|k| !hidden.as_ref().is_some_and(|m| super::masks::hides(m.bool(), t.shape(), row * keys + k)));
         if seen.count() < 2 || cells.iter().any(|x| !x.is_finite()) {
             continue;
         }
         rows += 1;
-        let entropy: f64 = cells
-            .iter()
-            .map(|x| x.to_f64())
-            .filter(|p| *p > 0.0)
-            .map(|p| -p * libm::log(p))
-            .sum();
+        let entropy: f64 = cells.iter().map(|x| x.to_f64()).filter(|p| *p > 0.0).map(|p| -p * libm::log(p)).sum();
         if entropy < COLLAPSED {
             count += 1;
             first = first.or(Some((row * keys, entropy)));
@@ -107,11 +95,7 @@ fn collapsed<T: Real>(look: &mut Look<'_, T>, a: &Attention) {
     let enough = count as f64 >= SOME * rows as f64;
     if let Some((flat, entropy)) = first.filter(|_| enough) {
         let most = rows >= FEW_ROWS && count as f64 >= MOSTLY * rows as f64;
-        let severity = if most {
-            Severity::Warning
-        } else {
-            Severity::Info
-        };
+        let severity = if most { Severity::Warning } else { Severity::Info };
         let kind = (Lint::SaturatedSoftmax, severity);
         let args = [("rows", rows.to_string()), ("entropy", brief(entropy))];
         look.tell(kind, (a.weights, Some(flat)), (entropy, count), &args);

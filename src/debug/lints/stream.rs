@@ -56,20 +56,11 @@ fn growth<T: Real>(look: &mut Look<'_, T>) {
         if size < ORDINARY || times < GROWN || !times.is_finite() {
             continue;
         }
-        let severity = if times >= EXPLODED {
-            Severity::Warning
-        } else {
-            Severity::Info
-        };
+        let severity = if times >= EXPLODED { Severity::Warning } else { Severity::Info };
         let width = look.program.node(id).shape.dims().last().copied();
         let flat = row * width.unwrap_or(1);
         let args = [("from", brief(from)), ("times", brief(times.round()))];
-        look.tell(
-            (Lint::NormGrowth, severity),
-            (id, Some(flat)),
-            (size, 1),
-            &args,
-        );
+        look.tell((Lint::NormGrowth, severity), (id, Some(flat)), (size, 1), &args);
     }
 }
 

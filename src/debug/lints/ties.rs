@@ -17,11 +17,7 @@ struct Choice {
 pub(super) fn look<T: Real>(look: &mut Look<'_, T>) {
     let (mut first, mut count) = (None, 0);
     for call in 0.. {
-        if look
-            .program
-            .find(&format!("gen.{call}.output.logits"))
-            .is_none()
-        {
+        if look.program.find(&format!("gen.{call}.output.logits")).is_none() {
             break;
         }
         let Some(choice) = choice(look, call) else {
@@ -51,12 +47,7 @@ fn choice<T: Real>(look: &Look<'_, T>, call: usize) -> Option<Choice> {
     let n = t.shape().dims().last().copied()?;
     let start = t.data().len().checked_sub(n)?;
     let row = t.data()[start..].iter().map(|x| x.to_f64()).collect();
-    Some(Choice {
-        node,
-        start,
-        row,
-        taken,
-    })
+    Some(Choice { node, start, row, taken })
 }
 
 /// The first number that is taken though another equals it.
@@ -65,13 +56,7 @@ fn tie(choice: &Choice) -> Option<(usize, f64)> {
     order.sort_by(|a, b| choice.row[*b].total_cmp(&choice.row[*a]));
     let pairs = order.windows(2).take(choice.taken);
     pairs
-        .map(|pair| {
-            (
-                pair[0].min(pair[1]),
-                choice.row[pair[0]],
-                choice.row[pair[1]],
-            )
-        })
+        .map(|pair| (pair[0].min(pair[1]), choice.row[pair[0]], choice.row[pair[1]]))
         .find(|(_, a, b)| a == b && a.is_finite())
         .map(|(at, value, _)| (at, value))
 }

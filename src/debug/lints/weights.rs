@@ -14,11 +14,7 @@ const NEARLY: f64 = 0.1;
 pub(super) fn of_files(session: &Session) -> Vec<Finding> {
     let finding = |lint: Lint, path: &String| {
         // A parameter has a place: the first run that reads it.
-        let place = session
-            .runs
-            .iter()
-            .enumerate()
-            .find_map(|(i, r)| Some((i, r.program.find(path)?)));
+        let place = session.runs.iter().enumerate().find_map(|(i, r)| Some((i, r.program.find(path)?)));
         Finding {
             lint,
             severity: Severity::Warning,
@@ -35,22 +31,11 @@ pub(super) fn of_files(session: &Session) -> Vec<Finding> {
     };
     let coverage = &session.coverage;
     let unused = coverage.unused.iter();
-    let unused = unused.map(|path| Finding {
-        run: None,
-        node: None,
-        ..finding(Lint::WeightsUnused, path)
-    });
+    let unused = unused.map(|path| Finding { run: None, node: None, ..finding(Lint::WeightsUnused, path) });
     let idle = coverage.idle.iter();
-    let idle = idle.map(|pattern| Finding {
-        run: None,
-        node: None,
-        ..finding(Lint::InitUnused, pattern)
-    });
+    let idle = idle.map(|pattern| Finding { run: None, node: None, ..finding(Lint::InitUnused, pattern) });
     let missing = coverage.made_up.iter();
-    unused
-        .chain(idle)
-        .chain(missing.map(|path| finding(Lint::WeightsMissing, path)))
-        .collect()
+    unused.chain(idle).chain(missing.map(|path| finding(Lint::WeightsMissing, path))).collect()
 }
 
 pub(super) fn look<T: Real>(look: &mut Look<'_, T>) {
@@ -77,10 +62,7 @@ pub(super) fn look<T: Real>(look: &mut Look<'_, T>) {
     let first = (0..n).find(|i| a.data()[*i].bits() != b.data()[*i].bits());
     let args = [
         ("table", look.program.node(table).path.to_string()),
-        (
-            "equal",
-            brief((equal as f64 / n as f64 * 1000.0).floor() / 10.0),
-        ),
+        ("equal", brief((equal as f64 / n as f64 * 1000.0).floor() / 10.0)),
     ];
     let kind = (Lint::HeadNotTied, Severity::Warning);
     let value = libm::sqrt(off / size);

@@ -84,20 +84,11 @@ pub fn moves(x: &Explainer<'_>, cell: Cell) -> Vec<Cell> {
 
 /// The `most` largest branches of `cell`; all for 0.
 pub fn branches(x: &Explainer<'_>, cell: Cell, way: Way, most: usize) -> Branches {
-    let mut top = Top {
-        most: if most == 0 { usize::MAX } else { most },
-        found: Branches::default(),
-        seen: 0,
-    };
+    let mut top = Top { most: if most == 0 { usize::MAX } else { most }, found: Branches::default(), seen: 0 };
     match way {
         Way::Up => up(x, origin(x, cell), 1.0, 0, &mut top),
         Way::Down => {
-            let from = From {
-                cell,
-                factor: 1.0,
-                computed: false,
-                depth: 0,
-            };
+            let from = From { cell, factor: 1.0, computed: false, depth: 0 };
             down(x, x.value(cell), from, &mut top);
         }
     }
@@ -116,12 +107,7 @@ impl Top {
         self.seen += 1;
         let list = &mut self.found.list;
         // A number that is used twice in one line counts once, with the sum of both.
-        if let Some(same) = list
-            .iter_mut()
-            .rev()
-            .take(16)
-            .find(|o| o.cell == b.cell && o.partner == b.partner)
-        {
+        if let Some(same) = list.iter_mut().rev().take(16).find(|o| o.cell == b.cell && o.partner == b.partner) {
             self.found.weight -= same.weight();
             same.term += b.term;
             self.found.weight += same.weight();
@@ -157,12 +143,7 @@ fn up(x: &Explainer<'_>, y: Cell, factor: f64, depth: usize, top: &mut Top) {
         }
         let value = x.value(cell);
         let term = times(value, factor * partial);
-        top.push(Branch {
-            cell,
-            value,
-            partner,
-            term,
-        });
+        top.push(Branch { cell, value, partner, term });
     };
     let arithmetic = x.arithmetic(y);
     let Arithmetic::Dot(a, b) = &arithmetic else {
@@ -241,20 +222,10 @@ fn down(x: &Explainer<'_>, asked: f64, from: From, top: &mut Top) {
             };
             let factor = from.factor * slope;
             if through {
-                let next = From {
-                    cell: y,
-                    factor,
-                    computed: from.computed || !moved,
-                    depth: from.depth + 1,
-                };
+                let next = From { cell: y, factor, computed: from.computed || !moved, depth: from.depth + 1 };
                 down(x, asked, next, top);
             } else {
-                top.push(Branch {
-                    cell: y,
-                    value: result,
-                    partner,
-                    term: times(asked, factor),
-                });
+                top.push(Branch { cell: y, value: result, partner, term: times(asked, factor) });
             }
         }
     }
@@ -269,10 +240,7 @@ fn factors(x: &Explainer<'_>, a: &Line, b: &Line, cell: Cell) -> (f64, Option<Ce
         }
         let (i, rest) = match own.step {
             0 => (0, cell.flat - own.start),
-            step => (
-                (cell.flat - own.start) / step,
-                (cell.flat - own.start) % step,
-            ),
+            step => ((cell.flat - own.start) / step, (cell.flat - own.start) % step),
         };
         if rest == 0 && i < own.len {
             let factor = other.cell(i);
@@ -366,22 +334,14 @@ fn grow(
         }
         let deeper = depth < extent.depth;
         let again = deeper && !seen.insert(origin(x, branch.cell));
-        let what = What::Branch {
-            branch: *branch,
-            share: share(branch.weight()),
-            again,
-        };
+        let what = What::Branch { branch: *branch, share: share(branch.weight()), again };
         rows.push(Row { depth, what });
         if deeper && !again {
             grow(x, branch.cell, way, extent, depth + 1, seen, rows);
         }
     }
     if found.others > 0 && rows.len() < extent.rows {
-        let what = What::Others {
-            count: found.others,
-            weight: found.others_weight,
-            share: share(found.others_weight),
-        };
+        let what = What::Others { count: found.others, weight: found.others_weight, share: share(found.others_weight) };
         rows.push(Row { depth, what });
     }
 }

@@ -19,11 +19,7 @@ impl Slip {
     /// At byte `at` of `text`.
     pub(super) fn at(text: &str, at: usize, msg: Msg) -> Self {
         let at = text.floor_char_boundary(at.min(text.len()));
-        Self {
-            column: text[..at].chars().count() + 1,
-            help: msg.help(),
-            msg,
-        }
+        Self { column: text[..at].chars().count() + 1, help: msg.help(), msg }
     }
 }
 
@@ -151,10 +147,7 @@ impl Command {
             if operation != Operation::Set {
                 return Err(slip(left.len(), "edit.only_set"));
             }
-            return Ok(Self::Setting {
-                field: name.to_owned(),
-                value: value.to_owned(),
-            });
+            return Ok(Self::Setting { field: name.to_owned(), value: value.to_owned() });
         };
         let Some(open) = inner.find('[') else {
             return Err(slip(0, "edit.index"));
@@ -173,11 +166,7 @@ impl Command {
             let msg = Msg::new("edit.no_number").arg("text", escape(value));
             Slip::at(text, value_at, msg)
         })?;
-        Ok(Self::Cell {
-            name: inner[..open].trim().to_owned(),
-            index,
-            change: Change { operation, by },
-        })
+        Ok(Self::Cell { name: inner[..open].trim().to_owned(), index, change: Change { operation, by } })
     }
 
     /// Reads what to ablate; nothing is what the cursor is on.
@@ -190,19 +179,15 @@ impl Command {
         if text_trimmed.is_empty() {
             return Ok(Self::Here);
         }
-        let (kind, rest) = text_trimmed
-            .split_once(char::is_whitespace)
-            .map_or((text_trimmed, ""), |(kind, rest)| (kind, rest.trim()));
+        let (kind, rest) =
+            text_trimmed.split_once(char::is_whitespace).map_or((text_trimmed, ""), |(kind, rest)| (kind, rest.trim()));
         let at = text.rfind(rest).unwrap_or(text.len());
         match kind {
             "head" => {
                 let parts = rest.rsplit_once('.');
                 let parts = parts.and_then(|(of, head)| Some((of, head.parse().ok()?)));
                 let (of, head) = parts.ok_or_else(|| slip(at, "edit.which_head"))?;
-                Ok(Self::Head {
-                    of: of.to_owned(),
-                    head,
-                })
+                Ok(Self::Head { of: of.to_owned(), head })
             }
             "layer" if !rest.is_empty() => Ok(Self::Layer(rest.to_owned())),
             "layer" => Err(slip(text.len(), "edit.which_layer")),
@@ -227,12 +212,7 @@ fn token(text: &str, rest: &str, word: &str) -> Result<Command, Slip> {
         let at = text.find("token ").map_or(0, |at| at + "token ".len());
         return Err(Slip::at(text, at, Msg::new("edit.which_token")));
     };
-    Ok(Command::Token {
-        side,
-        sentence,
-        position,
-        word: unquoted(word).to_owned(),
-    })
+    Ok(Command::Token { side, sentence, position, word: unquoted(word).to_owned() })
 }
 
 fn side(text: &str) -> (Option<Side>, &str) {
@@ -280,40 +260,24 @@ mod tests {
         };
         for (text, wanted) in [
             ("Q1[0,0] = 0.7", cell("Q1", &[0, 0], Operation::Set, 0.7)),
-            (
-                "embed.weight[3][1]+=0.1",
-                cell("embed.weight", &[3, 1], Operation::Add, 0.1),
-            ),
+            ("embed.weight[3][1]+=0.1", cell("embed.weight", &[3, 1], Operation::Add, 0.1)),
             ("a [1] -= -2", cell("a", &[1], Operation::Subtract, -2.0)),
             ("a[1] *= 1e3", cell("a", &[1], Operation::Multiply, 1e3)),
             ("m[0,1]=true", cell("m", &[0, 1], Operation::Set, 1.0)),
-            (
-                "m[0] /= -inf",
-                cell("m", &[0], Operation::Divide, f64::NEG_INFINITY),
-            ),
+            ("m[0] /= -inf", cell("m", &[0], Operation::Divide, f64::NEG_INFINITY)),
         ] {
             assert_eq!(Command::edit(text), Ok(wanted), "{text}");
         }
-        let token = |side, sentence, position, word: &str| Command::Token {
-            side,
-            sentence,
-            position,
-            word: word.to_owned(),
-        };
+        let token =
+            |side, sentence, position, word: &str| Command::Token { side, sentence, position, word: word.to_owned() };
         for (text, wanted) in [
             ("token source 2 = 课", token(Some(Side::Source), 0, 2, "课")),
-            (
-                "token target 1:3 = \"<eos>\"",
-                token(Some(Side::Target), 1, 3, "<eos>"),
-            ),
+            ("token target 1:3 = \"<eos>\"", token(Some(Side::Target), 1, 3, "<eos>")),
             ("token 0=7", token(None, 0, 0, "7")),
         ] {
             assert_eq!(Command::edit(text), Ok(wanted), "{text}");
         }
-        let setting = Command::Setting {
-            field: "norm.eps".to_owned(),
-            value: "1e-5".to_owned(),
-        };
+        let setting = Command::Setting { field: "norm.eps".to_owned(), value: "1e-5".to_owned() };
         assert_eq!(Command::edit("norm.eps = 1e-5"), Ok(setting));
         let nan = Command::edit("a[0] = nan").expect("NaN is a value");
         assert!(matches!(nan, Command::Cell { change, .. } if change.by.is_nan()));
@@ -333,37 +297,15 @@ mod tests {
 
     #[test]
     fn ablations_are_read() {
-        let head = |of: &str, head| Command::Head {
-            of: of.to_owned(),
-            head,
-        };
+        let head = |of: &str, head| Command::Head { of: of.to_owned(), head };
         assert_eq!(Command::ablate("head 0.1"), Ok(head("0", 1)));
-        assert_eq!(
-            Command::ablate("head decoder.0.cross_attn.3"),
-            Ok(head("decoder.0.cross_attn", 3))
-        );
-        assert_eq!(
-            Command::ablate("layer encoder.1"),
-            Ok(Command::Layer("encoder.1".to_owned()))
-        );
-        let position = Command::Position {
-            side: Some(Side::Source),
-            position: 2,
-        };
+        assert_eq!(Command::ablate("head decoder.0.cross_attn.3"), Ok(head("decoder.0.cross_attn", 3)));
+        assert_eq!(Command::ablate("layer encoder.1"), Ok(Command::Layer("encoder.1".to_owned())));
+        let position = Command::Position { side: Some(Side::Source), position: 2 };
         assert_eq!(Command::ablate(" position source 2"), Ok(position));
         assert_eq!(Command::ablate(""), Ok(Command::Here));
-        for (text, column) in [
-            ("head", 5),
-            ("head 水", 6),
-            ("heads 0.1", 1),
-            ("position source", 10),
-            ("layer", 6),
-        ] {
-            assert_eq!(
-                Command::ablate(text).expect_err(text).column,
-                column,
-                "{text}"
-            );
+        for (text, column) in [("head", 5), ("head 水", 6), ("heads 0.1", 1), ("position source", 10), ("layer", 6)] {
+            assert_eq!(Command::ablate(text).expect_err(text).column, column, "{text}");
         }
     }
 }

@@ -53,12 +53,7 @@ pub struct WhatIf {
 impl WhatIf {
     /// No edits yet.
     pub fn new(session: Arc<Session>) -> Self {
-        Self {
-            base: Arc::clone(&session),
-            current: session,
-            done: Vec::new(),
-            undone: Vec::new(),
-        }
+        Self { base: Arc::clone(&session), current: session, done: Vec::new(), undone: Vec::new() }
     }
 
     /// The session without the edits.
@@ -133,9 +128,7 @@ impl WhatIf {
             Arc::new(self.base.edited(&scenario)?)
         };
         if let Err((run, why)) = next.carry(&self.current) {
-            let msg = Msg::new("edit.cannot_run")
-                .arg("run", crate::text::escape(&next.runs[run].name))
-                .arg("why", why);
+            let msg = Msg::new("edit.cannot_run").arg("run", crate::text::escape(&next.runs[run].name)).arg("why", why);
             return Err(vec![Problem::new("", msg)]);
         }
         self.current = next;

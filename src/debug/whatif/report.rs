@@ -82,11 +82,7 @@ impl<'s> Changes<'s> {
     ///
     /// # Errors
     /// Where one of them cannot run.
-    pub fn of(
-        before: &'s Session,
-        after: &'s Session,
-        run: usize,
-    ) -> Result<Option<Self>, RunError> {
+    pub fn of(before: &'s Session, after: &'s Session, run: usize) -> Result<Option<Self>, RunError> {
         let Some(old) = before.run_named(&after.runs[run].name) else {
             return Ok(None);
         };
@@ -110,9 +106,7 @@ impl<'s> Changes<'s> {
         let before = self.before.program().find(path);
         let before = before.and_then(|id| self.before.get(id));
         let fits = |b: &AnyValue| {
-            b.shape().same_dims(after.shape())
-                && b.dtype() == after.dtype()
-                && b.precision() == after.precision()
+            b.shape().same_dims(after.shape()) && b.dtype() == after.dtype() && b.precision() == after.precision()
         };
         match before.filter(fits) {
             None => Before::None,
@@ -131,13 +125,7 @@ impl<'s> Changes<'s> {
                 Before::None => (of, 0),
                 Before::Was(before) => differing(&before, &self.after.get(id)?),
             };
-            Some(Changed {
-                node: id,
-                path: Arc::clone(&node.path),
-                cells,
-                of,
-                first,
-            })
+            Some(Changed { node: id, path: Arc::clone(&node.path), cells, of, first })
         });
         changed.collect()
     }
@@ -156,16 +144,11 @@ fn differing(a: &AnyValue, b: &AnyValue) -> (usize, usize) {
     fn count<E: Elem>(a: &[E], b: &[E], differ: impl Fn(E, E) -> bool) -> (usize, usize) {
         let mut places = (0..a.len()).filter(|&i| differ(a[i], b[i]));
         let first = places.next();
-        (
-            usize::from(first.is_some()) + places.count(),
-            first.unwrap_or(0),
-        )
+        (usize::from(first.is_some()) + places.count(), first.unwrap_or(0))
     }
     fn of<T: crate::tensor::Real>(a: &Value<T>, b: &Value<T>) -> (usize, usize) {
         match (a, b) {
-            (Value::Float(a), Value::Float(b)) => {
-                count(a.data(), b.data(), |a, b| a.bits() != b.bits())
-            }
+            (Value::Float(a), Value::Float(b)) => count(a.data(), b.data(), |a, b| a.bits() != b.bits()),
             (Value::Int(a), Value::Int(b)) => count(a.data(), b.data(), |a, b| a != b),
             (Value::Bool(a), Value::Bool(b)) => count(a.data(), b.data(), |a, b| a != b),
             _ => (a.shape().len(), 0),
@@ -212,11 +195,7 @@ pub fn predictions(s: &Session, run: usize) -> Vec<Prediction> {
         let &[batch, tokens, vocab] = d.as_slice() else {
             return false;
         };
-        let from = if call.is_some() {
-            tokens.saturating_sub(1)
-        } else {
-            0
-        };
+        let from = if call.is_some() { tokens.saturating_sub(1) } else { 0 };
         for sentence in 0..batch {
             for position in from..tokens {
                 let at = (sentence * tokens + position) * vocab;
@@ -288,8 +267,7 @@ impl super::WhatIf {
             loss: old.and_then(|old| loss(before, old)).zip(loss(after, run)),
             predictions: pairs.filter(|(a, b)| a != b).collect(),
             places,
-            lost_steps: (before.scenario.walkthrough.len())
-                .saturating_sub(after.scenario.walkthrough.len()),
+            lost_steps: (before.scenario.walkthrough.len()).saturating_sub(after.scenario.walkthrough.len()),
             run: name,
             changed,
         })

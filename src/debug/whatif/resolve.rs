@@ -33,13 +33,8 @@ impl WhatIf {
         let s = &*self.current;
         let at = |part: &str| text.find(part).unwrap_or(0);
         match command {
-            Command::Cell {
-                name,
-                index,
-                change,
-            } => {
-                let (view, run) =
-                    named(s, name, here).ok_or_else(|| unknown(s, text, name, here))?;
+            Command::Cell { name, index, change } => {
+                let (view, run) = named(s, name, here).ok_or_else(|| unknown(s, text, name, here))?;
                 let full = full_index(s, &view, index).ok_or_else(|| {
                     let listed: Vec<String> = index.iter().map(ToString::to_string).collect();
                     let msg = Msg::new("edit.outside")
@@ -58,67 +53,46 @@ impl WhatIf {
                 })?;
                 Ok(cell(s, run, view.node, full, value))
             }
-            Command::Token {
-                side,
-                sentence,
-                position,
-                word,
-            } => {
+            Command::Token { side, sentence, position, word } => {
                 let side = side_of(s, here.run, *side)
                     .ok_or_else(|| Slip::at(text, at("token"), Msg::new("edit.which_side")))?;
                 let words = s.words(side.name());
-                let id = id_of(word, words)
-                    .map_err(|msg| Slip::at(text, text.rfind(word.as_str()).unwrap_or(0), msg))?;
+                let id =
+                    id_of(word, words).map_err(|msg| Slip::at(text, text.rfind(word.as_str()).unwrap_or(0), msg))?;
                 // A backward run or an update reads the sentences of its training run.
                 let run = s.forward_of(here.run).unwrap_or(here.run);
-                let place = TokenPlace {
-                    side,
-                    sentence: *sentence,
-                    position: *position,
-                    run: s.runs[run].name.clone(),
-                };
+                let place =
+                    TokenPlace { side, sentence: *sentence, position: *position, run: s.runs[run].name.clone() };
                 Ok(Edit::Token { place, id })
             }
             Command::Setting { field, value } => {
                 if let Some((view, run)) = named(s, field, here) {
                     return scalar(s, text, value, &view, run, field);
                 }
-                Ok(Edit::Setting {
-                    field: scenario::setting(field),
-                    value: value.clone(),
-                })
+                Ok(Edit::Setting { field: scenario::setting(field), value: value.clone() })
             }
             Command::Head { of, head } => {
                 let attention = if of.ends_with("_attn") {
                     of.clone()
                 } else {
-                    let layer = layer(s, of, here)
-                        .ok_or_else(|| Slip::at(text, at(of), Msg::new("edit.which_stack")))?;
+                    let layer =
+                        layer(s, of, here).ok_or_else(|| Slip::at(text, at(of), Msg::new("edit.which_stack")))?;
                     format!("{layer}.self_attn")
                 };
-                Ok(Edit::Recorded(edit::Edit::Head {
-                    attention,
-                    head: *head,
-                    run: None,
-                }))
+                Ok(Edit::Recorded(edit::Edit::Head { attention, head: *head, run: None }))
             }
             Command::Layer(of) => {
-                let layer = layer(s, of, here)
-                    .ok_or_else(|| Slip::at(text, at(of), Msg::new("edit.which_stack")))?;
+                let layer = layer(s, of, here).ok_or_else(|| Slip::at(text, at(of), Msg::new("edit.which_stack")))?;
                 Ok(Edit::Recorded(edit::Edit::Layer { layer, run: None }))
             }
             Command::Position { side, position } => {
                 let side = side_of(s, here.run, *side)
                     .ok_or_else(|| Slip::at(text, at("position"), Msg::new("edit.which_side")))?;
-                Ok(Edit::Recorded(edit::Edit::Position {
-                    side,
-                    at: *position,
-                    run: None,
-                }))
+                Ok(Edit::Recorded(edit::Edit::Position { side, at: *position, run: None }))
             }
-            Command::Here => under(s, here)
-                .map(Edit::Recorded)
-                .ok_or_else(|| Slip::at(text, 0, Msg::new("edit.nothing_here"))),
+            Command::Here => {
+                under(s, here).map(Edit::Recorded).ok_or_else(|| Slip::at(text, 0, Msg::new("edit.nothing_here")))
+            }
         }
     }
 
@@ -150,8 +124,7 @@ fn named(s: &Session, name: &str, here: &Here<'_>) -> Option<(View, usize)> {
 
 /// The index in the whole tensor: given in the view, or in the tensor itself.
 fn full_index(s: &Session, view: &View, index: &[usize]) -> Option<Vec<usize>> {
-    let inside =
-        |dims: &[usize]| index.len() == dims.len() && index.iter().zip(dims).all(|(i, n)| i < n);
+    let inside = |dims: &[usize]| index.len() == dims.len() && index.iter().zip(dims).all(|(i, n)| i < n);
     let shape = s.runs[view.run].program.node(view.node).shape;
     if inside(view.shape().dims()) {
         let flat = view.cells.flat(index);
@@ -172,26 +145,12 @@ fn cell(s: &Session, run: usize, node: NodeId, at: Vec<usize>, value: f64) -> Ed
         }
     }
     let run = (!parameter).then(|| s.runs[first].name.clone());
-    Edit::Recorded(edit::Edit::Cell {
-        path,
-        at,
-        value,
-        run,
-    })
+    Edit::Recorded(edit::Edit::Cell { path, at, value, run })
 }
 
-fn scalar(
-    s: &Session,
-    text: &str,
-    value: &str,
-    view: &View,
-    run: usize,
-    name: &str,
-) -> Result<Edit, Slip> {
+fn scalar(s: &Session, text: &str, value: &str, view: &View, run: usize, name: &str) -> Result<Edit, Slip> {
     if !view.shape().is_empty() && view.shape().len() > 1 {
-        let msg = Msg::new("edit.needs_index")
-            .arg("name", escape(name))
-            .arg("shape", view.shape());
+        let msg = Msg::new("edit.needs_index").arg("name", escape(name)).arg("shape", view.shape());
         return Err(Slip::at(text, text.find(name).unwrap_or(0), msg));
     }
     let at = text.rfind(value).unwrap_or(0);
@@ -202,8 +161,7 @@ fn scalar(
     let shape = s.runs[run].program.node(view.node).shape;
     let flat = view.cells.flat(&vec![0; view.shape().rank()]);
     let index = shape.unflat(flat)[..shape.rank()].to_vec();
-    s.can_be(run, view.node, x)
-        .map_err(|msg| Slip::at(text, at, msg.arg("path", escape(name))))?;
+    s.can_be(run, view.node, x).map_err(|msg| Slip::at(text, at, msg.arg("path", escape(name))))?;
     Ok(cell(s, run, view.node, index, x))
 }
 
@@ -211,12 +169,10 @@ fn unknown(s: &Session, text: &str, name: &str, here: &Here<'_>) -> Slip {
     let msg = Msg::new("edit.unknown_name").arg("name", escape(name));
     let mut slip = Slip::at(text, text.find(name).unwrap_or(0), msg);
     let symbols = here.steps.list().iter().flat_map(|step| &step.views);
-    let near = nearest(name, symbols.map(|v| v.symbol.as_str()))
-        .map(str::to_owned)
-        .or_else(|| {
-            let similar = s.runs[here.run].program.similar_paths(name, 1);
-            similar.first().map(|p| (*p).to_owned())
-        });
+    let near = nearest(name, symbols.map(|v| v.symbol.as_str())).map(str::to_owned).or_else(|| {
+        let similar = s.runs[here.run].program.similar_paths(name, 1);
+        similar.first().map(|p| (*p).to_owned())
+    });
     if let Some(near) = near {
         slip.help = Some(Msg::new("diagnostic.did_you_mean").arg("name", escape(&near)));
     }
@@ -260,9 +216,7 @@ fn layer(s: &Session, said: &str, here: &Here<'_>) -> Option<String> {
 /// A path without the decoding call it belongs to.
 fn inside(path: &str) -> &str {
     let path = path.strip_prefix("grad.").unwrap_or(path);
-    path.strip_prefix("gen.")
-        .and_then(|rest| rest.split_once('.'))
-        .map_or(path, |(_, rest)| rest)
+    path.strip_prefix("gen.").and_then(|rest| rest.split_once('.')).map_or(path, |(_, rest)| rest)
 }
 
 /// What the cursor is on: the head of what has heads, the position of an embedded token, else the layer.
@@ -275,12 +229,7 @@ fn under(s: &Session, here: &Here<'_>) -> Option<edit::Edit> {
     let axis = |wanted: &[Axis]| node.shape.axes().iter().position(|a| wanted.contains(a));
     let run = None;
     match parts.as_slice() {
-        [
-            stack @ ("encoder" | "decoder"),
-            layer,
-            attention @ ("self_attn" | "cross_attn"),
-            ..,
-        ] => {
+        [stack @ ("encoder" | "decoder"), layer, attention @ ("self_attn" | "cross_attn"), ..] => {
             let attention = format!("{stack}.{layer}.{attention}");
             let layer = format!("{stack}.{layer}");
             // A key/value head that several heads read is none of them.
@@ -288,28 +237,17 @@ fn under(s: &Session, here: &Here<'_>) -> Option<edit::Edit> {
                 return None;
             }
             Some(match axis(&[Axis::Head]) {
-                Some(head) => edit::Edit::Head {
-                    attention,
-                    head: index[head],
-                    run,
-                },
+                Some(head) => edit::Edit::Head { attention, head: index[head], run },
                 None => edit::Edit::Layer { layer, run },
             })
         }
         [stack @ ("encoder" | "decoder"), layer, _, ..] if layer.parse::<usize>().is_ok() => {
-            Some(edit::Edit::Layer {
-                layer: format!("{stack}.{layer}"),
-                run,
-            })
+            Some(edit::Edit::Layer { layer: format!("{stack}.{layer}"), run })
         }
         ["embed", side @ ("source" | "target"), ..] => {
             let token = axis(&[Axis::Token])?;
             Some(edit::Edit::Position {
-                side: if *side == "source" {
-                    Side::Source
-                } else {
-                    Side::Target
-                },
+                side: if *side == "source" { Side::Source } else { Side::Target },
                 at: index[token],
                 run,
             })

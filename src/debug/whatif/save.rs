@@ -25,12 +25,9 @@ pub fn saved(whatif: &WhatIf, folder: &Path) -> Result<Scenario, Msg> {
     out.edits.clear();
     for edit in &s.scenario.edits {
         let inline = match edit {
-            Edit::Cell {
-                path,
-                at,
-                value,
-                run: None,
-            } if value.is_finite() => out.weights.values.get_mut(path).and_then(|w| slot(w, at)),
+            Edit::Cell { path, at, value, run: None } if value.is_finite() => {
+                out.weights.values.get_mut(path).and_then(|w| slot(w, at))
+            }
             _ => None,
         };
         match (inline, edit) {
@@ -76,13 +73,7 @@ fn slot<'w>(values: &'w mut WeightValue, at: &[usize]) -> Option<&'w mut f64> {
 fn files(s: &Session, out: &mut Scenario, folder: &Path) {
     let Some(origin) = &s.origin else { return };
     let beside = origin.parent().unwrap_or(Path::new(""));
-    let whole = |p: &Path| {
-        std::fs::canonicalize(if p.as_os_str().is_empty() {
-            Path::new(".")
-        } else {
-            p
-        })
-    };
+    let whole = |p: &Path| std::fs::canonicalize(if p.as_os_str().is_empty() { Path::new(".") } else { p });
     let (from, to) = (whole(beside), whole(folder));
     let (Ok(from), Ok(to)) = (from, to) else {
         return;

@@ -31,16 +31,10 @@ pub fn id_of(word: &str, words: &Words) -> Result<i64, Msg> {
     let digits = word.strip_prefix('#').unwrap_or(word);
     match digits.parse::<usize>() {
         Ok(id) if id < words.len() => Ok(id as i64),
-        Ok(id) => Err(Msg::new("scenario.id_outside")
-            .arg("id", id)
-            .arg("size", words.len())),
+        Ok(id) => Err(Msg::new("scenario.id_outside").arg("id", id).arg("size", words.len())),
         Err(_) => {
             let near = nearest(word, words.list().iter().map(String::as_str));
-            let key = if near.is_some() {
-                "edit.no_word_near"
-            } else {
-                "edit.no_word"
-            };
+            let key = if near.is_some() { "edit.no_word_near" } else { "edit.no_word" };
             Err(Msg::new(key)
                 .arg("word", escape(word))
                 .arg("near", escape(near.unwrap_or("")))
@@ -53,22 +47,13 @@ pub fn id_of(word: &str, words: &Words) -> Result<i64, Msg> {
 ///
 /// # Errors
 /// Where the run reads no such token.
-pub fn put(
-    scenario: &mut Scenario,
-    place: &TokenPlace,
-    id: i64,
-    words: &Words,
-) -> Result<(), Problem> {
+pub fn put(scenario: &mut Scenario, place: &TokenPlace, id: i64, words: &Words) -> Result<(), Problem> {
     let at = format!("token {}", place.side.name());
     let wrong = |msg: Msg| Problem::new(at.clone(), msg.arg("position", place.position));
-    let own = scenario
-        .runs
-        .iter_mut()
-        .find(|r| r.name() == place.run)
-        .map(|run| match run {
-            Run::Training { with, .. } | Run::Encode { with, .. } => (with, None),
-            Run::Inference { with, decode, .. } => (with, Some(decode)),
-        });
+    let own = scenario.runs.iter_mut().find(|r| r.name() == place.run).map(|run| match run {
+        Run::Training { with, .. } | Run::Encode { with, .. } => (with, None),
+        Run::Inference { with, decode, .. } => (with, Some(decode)),
+    });
     let (with, decode): (Option<&mut Box<Changes>>, Option<&mut Decode>) = match own {
         Some((with, decode)) => (Some(with), decode),
         None => (None, None),
@@ -115,9 +100,7 @@ fn prefixes(decode: &mut Decode, place: &TokenPlace, id: i64, words: &Words) -> 
             }
             any
         }
-        Decode::Greedy { from, .. } | Decode::Sample { from, .. } | Decode::Beam { from, .. } => {
-            one(from)?
-        }
+        Decode::Greedy { from, .. } | Decode::Sample { from, .. } | Decode::Beam { from, .. } => one(from)?,
     };
     if any { Ok(()) } else { Err(generated()) }
 }
@@ -161,11 +144,7 @@ fn sentence(input: &mut Input, place: &TokenPlace, id: i64, words: &Words) -> Re
     // Texts come before ids: where one cannot stay text, all become ids.
     let mut text = Vec::with_capacity(texts);
     for (i, old) in input.text.iter().enumerate() {
-        let new = if changed(i) {
-            text_of(&rows[i], words)
-        } else {
-            Some(old.clone())
-        };
+        let new = if changed(i) { text_of(&rows[i], words) } else { Some(old.clone()) };
         let Some(new) = new else { break };
         text.push(new);
     }
@@ -184,8 +163,5 @@ fn ids_of(text: &str, words: &Words) -> Result<Vec<i64>, Msg> {
 /// A text that is cut into just these tokens, where there is one.
 fn text_of(ids: &[i64], words: &Words) -> Option<String> {
     let written: Vec<String> = ids.iter().map(|id| words.word(*id)).collect();
-    ["", " "]
-        .iter()
-        .map(|between| written.join(between))
-        .find(|text| ids_of(text, words).is_ok_and(|cut| cut == ids))
+    ["", " "].iter().map(|between| written.join(between)).find(|text| ids_of(text, words).is_ok_and(|cut| cut == ids))
 }

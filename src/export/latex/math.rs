@@ -121,15 +121,9 @@ fn convert(text: &str, depth: usize, out: &mut String) {
         }
         if c == ' ' {
             // Spaces mean nothing in mathematics, except between words.
-            let word_after = after
-                .chars()
-                .next()
-                .is_some_and(|n| n.is_alphanumeric() && matches!(class(n), Class::Other));
-            out.push_str(if word_before && word_after {
-                "\\ "
-            } else {
-                " "
-            });
+            let word_after =
+                after.chars().next().is_some_and(|n| n.is_alphanumeric() && matches!(class(n), Class::Other));
+            out.push_str(if word_before && word_after { "\\ " } else { " " });
             rest = after;
             continue;
         }
@@ -165,9 +159,8 @@ fn convert(text: &str, depth: usize, out: &mut String) {
                     after
                 }
                 Class::Other => {
-                    let n = rest
-                        .find(|c: char| c.is_ascii() || !matches!(class(c), Class::Other))
-                        .unwrap_or(rest.len());
+                    let n =
+                        rest.find(|c: char| c.is_ascii() || !matches!(class(c), Class::Other)).unwrap_or(rest.len());
                     let _ = write!(out, "\\text{{{}}}", &rest[..n]);
                     word_before = true;
                     &rest[n..]
@@ -239,14 +232,9 @@ fn word_len(text: &str) -> usize {
 }
 
 fn number_len(text: &str) -> usize {
-    let digits = |t: &str| {
-        t.find(|c: char| !c.is_ascii_digit() && c != '.')
-            .unwrap_or(t.len())
-    };
+    let digits = |t: &str| t.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(t.len());
     if let Some(bits) = text.strip_prefix("0x") {
-        return 2 + bits
-            .find(|c: char| !c.is_ascii_hexdigit())
-            .unwrap_or(bits.len());
+        return 2 + bits.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(bits.len());
     }
     let n = digits(text);
     let Some(exponent) = text[n..].strip_prefix('e') else {
@@ -294,14 +282,8 @@ mod tests {
     fn arithmetic() {
         for (text, tex) in [
             ("0.5×-0.3 + 0.7", "0.5\\times -0.3 + 0.7"),
-            (
-                "(0.0286)/√(1.0933+ε)",
-                "(0.0286)/\\sqrt{1.0933+\\varepsilon }",
-            ),
-            (
-                "Q1 · K1ᵀ / √2",
-                "\\mathrm{Q1} \\cdot  \\mathrm{K1}^{\\top} / \\sqrt{2}",
-            ),
+            ("(0.0286)/√(1.0933+ε)", "(0.0286)/\\sqrt{1.0933+\\varepsilon }"),
+            ("Q1 · K1ᵀ / √2", "\\mathrm{Q1} \\cdot  \\mathrm{K1}^{\\top} / \\sqrt{2}"),
             ("√d_k", "\\sqrt{\\mathrm{d\\_k}}"),
             ("-1e9 ≈ -∞", "-10^{9} \\approx  -\\infty"),
             ("1.5e-7", "1.5\\times 10^{-7}"),

@@ -13,9 +13,7 @@ use std::collections::{HashMap, HashSet};
 
 use smallvec::SmallVec;
 
-use super::{
-    Affine, Binary, BuildError, Builder, Constant, Leaf, NodeId, Op, Program, ScopeKind, Unary,
-};
+use super::{Affine, Binary, BuildError, Builder, Constant, Leaf, NodeId, Op, Program, ScopeKind, Unary};
 use crate::tensor::{Axis, DType, MAX_RANK, Shape};
 
 type Built = Result<NodeId, BuildError>;
@@ -37,19 +35,12 @@ impl Gradients {
 
     /// Every forward node that has a gradient, and its gradient, in forward order.
     pub fn iter(&self) -> impl Iterator<Item = (NodeId, NodeId)> + '_ {
-        self.of
-            .iter()
-            .enumerate()
-            .filter_map(|(i, g)| g.map(|g| (NodeId(i as u32), g)))
+        self.of.iter().enumerate().filter_map(|(i, g)| g.map(|g| (NodeId(i as u32), g)))
     }
 
     /// Parameters and their gradients, in forward order.
-    pub fn parameters<'a>(
-        &'a self,
-        program: &'a Program,
-    ) -> impl Iterator<Item = (NodeId, NodeId)> + 'a {
-        self.iter()
-            .filter(|&(id, _)| matches!(program.node(id).op, Op::Leaf(Leaf::Parameter)))
+    pub fn parameters<'a>(&'a self, program: &'a Program) -> impl Iterator<Item = (NodeId, NodeId)> + 'a {
+        self.iter().filter(|&(id, _)| matches!(program.node(id).op, Op::Leaf(Leaf::Parameter)))
     }
 
     /// The gradients of a program that has a backward pass, found by their paths.
@@ -75,11 +66,7 @@ enum Edge {
     /// From the weights of a softmax straight to its scores.
     Softmax,
     /// From a mean cross-entropy straight to the logits.
-    CrossEntropy {
-        probs: NodeId,
-        labels: NodeId,
-        share: NodeId,
-    },
+    CrossEntropy { probs: NodeId, labels: NodeId, share: NodeId },
 }
 
 /// Appends the gradient of `loss` with respect to every number that it depends on and that itself depends on a
@@ -106,12 +93,7 @@ pub fn backward(b: &mut Builder, loss: NodeId) -> Result<Gradients, BuildError> 
         .map(|(i, _)| program.node(NodeId(i as u32)).path.to_string())
         .collect();
     b.scope("grad", ScopeKind::Backward, |b| {
-        let mut pass = Pass {
-            b,
-            of: vec![None; readers.len()],
-            reserved,
-            loss,
-        };
+        let mut pass = Pass { b, of: vec![None; readers.len()], reserved, loss };
         for (i, readers) in readers.iter().enumerate().rev() {
             let x = NodeId(i as u32);
             if x == loss {
@@ -145,20 +127,10 @@ fn plan(program: &Program, loss: NodeId) -> Vec<SmallVec<[(NodeId, Edge); 2]>> {
         }
     }
     for (_, scope) in program.scopes() {
-        if let ScopeKind::CrossEntropy {
-            logits,
-            probs,
-            labels,
-            share,
-            output,
-        } = scope.kind
+        if let ScopeKind::CrossEntropy { logits, probs, labels, share, output } = scope.kind
             && softmaxes.contains(&(logits, probs))
         {
-            let edge = Edge::CrossEntropy {
-                probs,
-                labels,
-                share,
-            };
+            let edge = Edge::CrossEntropy { probs, labels, share };
             shortcuts.insert(output, (logits, edge));
         }
     }
@@ -206,8 +178,7 @@ impl Pass<'_> {
 
     /// An unused name that begins with `name.what`.
     fn aux(&self, name: &str, what: &str) -> String {
-        let taken =
-            |n: &str| self.reserved.contains(n) || self.b.program().find(&self.b.path(n)).is_some();
+        let taken = |n: &str| self.reserved.contains(n) || self.b.program().find(&self.b.path(n)).is_some();
         let plain = format!("{name}.{what}");
         if !taken(&plain) {
             return plain;
@@ -246,22 +217,14 @@ impl Pass<'_> {
         let sole = readers.len() == 1;
         let mut total: Option<NodeId> = None;
         for (i, &(reader, edge)) in readers.iter().enumerate() {
-            let from = if sole {
-                name.clone()
-            } else {
-                self.aux(&name, &format!("from.{}", self.path_of(reader)))
-            };
+            let from = if sole { name.clone() } else { self.aux(&name, &format!("from.{}", self.path_of(reader))) };
             let part = self.contribution(&from, x, reader, edge)?;
             total = Some(match total {
                 None => part,
                 Some(sum) => {
                     let last = i + 1 == readers.len();
                     let full = self.broadcast_len(sum, part) == shape.len();
-                    let at = if last && full {
-                        name.clone()
-                    } else {
-                        self.aux(&name, "sum")
-                    };
+                    let at = if last && full { name.clone() } else { self.aux(&name, "sum") };
                     let id = self.b.binary(&at, Binary::Add, sum, part)?;
                     if at != name {
                         self.b.inline(id);
@@ -288,11 +251,7 @@ impl Pass<'_> {
         let id = match edge {
             Edge::Operand(slot) => self.vjp(name, reader, slot)?,
             Edge::Softmax => self.softmax(name, reader)?,
-            Edge::CrossEntropy {
-                probs,
-                labels,
-                share,
-            } => self.cross_entropy(name, reader, probs, labels, share)?,
+            Edge::CrossEntropy { probs, labels, share } => self.cross_entropy(name, reader, probs, labels, share)?,
         };
         let shape = self.b.shape(x);
         if id.index() >= before {
@@ -335,11 +294,7 @@ impl Pass<'_> {
 
     fn broadcast_len(&self, a: NodeId, b: NodeId) -> usize {
         let (a, b) = (self.b.shape(a), self.b.shape(b));
-        a.dims()
-            .iter()
-            .zip(b.dims())
-            .map(|(a, b)| *a.max(b))
-            .product()
+        a.dims().iter().zip(b.dims()).map(|(a, b)| *a.max(b)).product()
     }
 
     /// d = A ⊙ (dA − Σ dA·A), the row of the softmax's Jacobian written by hand.
@@ -357,20 +312,11 @@ impl Pass<'_> {
     }
 
     /// (P − one-hot)·share, times the gradient of the loss where that is not 1.
-    fn cross_entropy(
-        &mut self,
-        name: &str,
-        output: NodeId,
-        probs: NodeId,
-        labels: NodeId,
-        share: NodeId,
-    ) -> Built {
+    fn cross_entropy(&mut self, name: &str, output: NodeId, probs: NodeId, labels: NodeId, share: NodeId) -> Built {
         let shape = self.b.shape(labels);
         let minus = self.filled_inline(name, "minus_one", shape, -1.0)?;
         let difference = self.aux(name, "probs_minus_one_hot");
-        let difference =
-            self.b
-                .scatter_add(&difference, super::Pick::Along, probs, labels, minus)?;
+        let difference = self.b.scatter_add(&difference, super::Pick::Along, probs, labels, minus)?;
         self.b.inline(difference);
         if output == self.loss {
             return self.b.binary(name, Binary::Mul, difference, share);
@@ -389,8 +335,7 @@ impl Pass<'_> {
         if shape.rank() >= rank {
             return Ok(x);
         }
-        let mut dims: SmallVec<[(Axis, usize); MAX_RANK]> =
-            SmallVec::from_elem((Axis::One, 1), rank - shape.rank());
+        let mut dims: SmallVec<[(Axis, usize); MAX_RANK]> = SmallVec::from_elem((Axis::One, 1), rank - shape.rank());
         dims.extend(shape.iter());
         let raised = self.aux(name, "raised");
         let id = self.b.reshape(&raised, x, Shape::named(&dims))?;

@@ -22,26 +22,13 @@ impl Pass<'_> {
         let shape = self.b.shape(x);
         match op {
             // Given, or a choice: nothing flows back. The plan never asks.
-            Op::Leaf(
-                Leaf::Parameter
-                | Leaf::Input(_)
-                | Leaf::Constant(_)
-                | Leaf::Mask(_)
-                | Leaf::Random(_),
-            )
+            Op::Leaf(Leaf::Parameter | Leaf::Input(_) | Leaf::Constant(_) | Leaf::Mask(_) | Leaf::Random(_))
             | Op::ArgMax
             | Op::ArgSort
             | Op::Sample => self.filled(name, shape, 0.0),
-            Op::MatMul {
-                transpose_a,
-                transpose_b,
-            } => self.matmul(
-                name,
-                (inputs[0], inputs[1]),
-                (transpose_a, transpose_b),
-                slot,
-                dy,
-            ),
+            Op::MatMul { transpose_a, transpose_b } => {
+                self.matmul(name, (inputs[0], inputs[1]), (transpose_a, transpose_b), slot, dy)
+            }
             Op::Unary(f) => self.unary(name, f, x, reader, dy),
             Op::Binary(f) => self.binary(name, f, (inputs[0], inputs[1]), slot, reader, dy),
             Op::Affine(f) => match f {
@@ -68,10 +55,7 @@ impl Pass<'_> {
             }
             Op::Slice { axis, start, len } => self.pad(name, dy, shape, axis, start, len),
             Op::Concat { axis } => {
-                let start = inputs[..slot]
-                    .iter()
-                    .map(|&i| self.b.shape(i).dims()[axis])
-                    .sum();
+                let start = inputs[..slot].iter().map(|&i| self.b.shape(i).dims()[axis]).sum();
                 self.b.slice(name, dy, axis, start, shape.dims()[axis])
             }
             Op::Gather(pick) => {
@@ -146,15 +130,7 @@ impl Pass<'_> {
         }
     }
 
-    fn binary(
-        &mut self,
-        name: &str,
-        f: Binary,
-        (a, b): (NodeId, NodeId),
-        slot: usize,
-        y: NodeId,
-        dy: NodeId,
-    ) -> Built {
+    fn binary(&mut self, name: &str, f: Binary, (a, b): (NodeId, NodeId), slot: usize, y: NodeId, dy: NodeId) -> Built {
         let target = self.b.shape(if slot == 0 { a } else { b });
         match (f, slot) {
             (Binary::Add, _) | (Binary::Sub, 0) => self.summed(name, dy, target),
@@ -165,9 +141,7 @@ impl Pass<'_> {
                 let minus = self.unary_inline(name, "minus", Unary::Neg, dy)?;
                 self.summed(name, minus, target)
             }
-            (Binary::Div | Binary::DivOrZero | Binary::MulOrZero, 0) => {
-                self.product_summed(name, f, dy, b, target)
-            }
+            (Binary::Div | Binary::DivOrZero | Binary::MulOrZero, 0) => self.product_summed(name, f, dy, b, target),
             (Binary::Mul | Binary::MulOrZero, slot) => {
                 let other = if slot == 0 { b } else { a };
                 self.product_summed(name, Binary::Mul, dy, other, target)
@@ -239,21 +213,11 @@ impl Pass<'_> {
                 let at = self.b.apply(&at, Op::ArgMax, &[row])?;
                 let row_shape = self.b.shape(row);
                 let column = self.aux(name, "argmax_column");
-                let column = self.b.reshape(
-                    &column,
-                    at,
-                    row_shape.with_dim(last, 1).with_axis(last, Axis::One),
-                )?;
+                let column = self.b.reshape(&column, at, row_shape.with_dim(last, 1).with_axis(last, Axis::One))?;
                 self.b.inline(column);
                 let zeros = self.filled_inline(name, "zeros", row_shape, 0.0)?;
-                let to = if axis == last {
-                    name.to_owned()
-                } else {
-                    self.aux(name, "scattered")
-                };
-                let out = self
-                    .b
-                    .scatter_add(&to, Pick::Along, zeros, column, source)?;
+                let to = if axis == last { name.to_owned() } else { self.aux(name, "scattered") };
+                let out = self.b.scatter_add(&to, Pick::Along, zeros, column, source)?;
                 if axis == last {
                     return Ok(out);
                 }
@@ -280,15 +244,7 @@ impl Pass<'_> {
     }
 
     /// `dy` at its place in zeros of `shape`.
-    fn pad(
-        &mut self,
-        name: &str,
-        dy: NodeId,
-        shape: Shape,
-        axis: usize,
-        start: usize,
-        len: usize,
-    ) -> Built {
+    fn pad(&mut self, name: &str, dy: NodeId, shape: Shape, axis: usize, start: usize, len: usize) -> Built {
         let after = shape.dims()[axis] - start - len;
         if start == 0 && after == 0 {
             return Ok(dy);
@@ -305,14 +261,7 @@ impl Pass<'_> {
     }
 
     /// `f(dy, other)`, summed over the axes along which the operand was broadcast.
-    fn product_summed(
-        &mut self,
-        name: &str,
-        f: Binary,
-        dy: NodeId,
-        other: NodeId,
-        target: Shape,
-    ) -> Built {
+    fn product_summed(&mut self, name: &str, f: Binary, dy: NodeId, other: NodeId, target: Shape) -> Built {
         if self.b.shape(dy).same_dims(&target) {
             return self.b.binary(name, f, dy, other);
         }
@@ -353,16 +302,11 @@ impl Pass<'_> {
             }
             i = start;
             let (mut kept, n) = (
-                at.iter()
-                    .collect::<SmallVec<[(Axis, usize); 2 * MAX_RANK]>>(),
+                at.iter().collect::<SmallVec<[(Axis, usize); 2 * MAX_RANK]>>(),
                 at.dims()[start..end].iter().product::<usize>(),
             );
             if end - start > 1 {
-                let axis = if end - start == 2 && at.dims()[start] == 1 {
-                    at.axes()[end - 1]
-                } else {
-                    Axis::Token
-                };
+                let axis = if end - start == 2 && at.dims()[start] == 1 { at.axes()[end - 1] } else { Axis::Token };
                 kept.drain(start..end);
                 kept.insert(start, (axis, n));
                 at = Shape::named(&kept);
@@ -379,11 +323,7 @@ impl Pass<'_> {
         for (i, step) in moves.into_iter().enumerate() {
             let last = i + 1 == count;
             let to = |pass: &Self, what: &str| {
-                if last {
-                    name.to_owned()
-                } else {
-                    pass.aux(name, what)
-                }
+                if last { name.to_owned() } else { pass.aux(name, what) }
             };
             id = match step {
                 Move::View(shape) => {
@@ -435,10 +375,7 @@ impl Pass<'_> {
         };
         let rank = self.b.shape(right).rank();
         let left = self.raised(name, left, rank)?;
-        let op = Op::MatMul {
-            transpose_a: tl,
-            transpose_b: tr,
-        };
+        let op = Op::MatMul { transpose_a: tl, transpose_b: tr };
         let lead = |s: Shape| s.dims()[..s.rank() - 2].to_vec();
         if lead(self.b.shape(dy)) == lead(target) {
             return self.b.apply(name, op, &[left, right]);

@@ -18,13 +18,7 @@ pub(super) fn layers(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
     let d = &app.debugger;
     let Some(view) = d.view() else { return };
     let program = &d.session.runs[view.run].program;
-    let in_call = program
-        .node(view.node)
-        .path
-        .split('.')
-        .take(2)
-        .collect::<Vec<_>>()
-        .join(".");
+    let in_call = program.node(view.node).path.split('.').take(2).collect::<Vec<_>>().join(".");
     let call = in_call.starts_with("gen.").then_some(in_call);
     let stream: Vec<NodeId> = program
         .nodes()
@@ -44,64 +38,21 @@ pub(super) fn layers(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
         .map(|(id, _)| id)
         .collect();
     if stream.is_empty() {
-        put(
-            buf,
-            area,
-            (area.x, area.y),
-            tr(look.lang, "tui.no_layers"),
-            area.width,
-            look.theme.dim,
-            look,
-        );
+        put(buf, area, (area.x, area.y), tr(look.lang, "tui.no_layers"), area.width, look.theme.dim, look);
         return;
     }
-    let names: Vec<String> = stream
-        .iter()
-        .map(|id| program.node(*id).path.to_string())
-        .collect();
+    let names: Vec<String> = stream.iter().map(|id| program.node(*id).path.to_string()).collect();
     let series = curves(d, view.run, &stream, look);
     let cursor = stream.iter().rposition(|id| *id <= view.node);
-    put(
-        buf,
-        area,
-        (area.x, area.y),
-        tr(look.lang, "tui.layers_title"),
-        area.width,
-        look.theme.title,
-        look,
-    );
-    let area = Rect {
-        y: area.y + 1,
-        height: area.height.saturating_sub(1),
-        ..area
-    };
+    put(buf, area, (area.x, area.y), tr(look.lang, "tui.layers_title"), area.width, look.theme.title, look);
+    let area = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
     // The same head in every layer has the lower part, where there is room for it.
     let maps = heads_across(d, view.run, &program.node(view.node).path, look);
-    let lower = if maps.len() > 1 && area.height >= 24 {
-        area.height * 2 / 5
-    } else {
-        0
-    };
-    maps::maps(
-        app,
-        &maps,
-        Rect {
-            y: area.bottom() - lower,
-            height: lower,
-            ..area
-        },
-        buf,
-        look,
-    );
-    let area = Rect {
-        height: area.height - lower,
-        ..area
-    };
+    let lower = if maps.len() > 1 && area.height >= 24 { area.height * 2 / 5 } else { 0 };
+    maps::maps(app, &maps, Rect { y: area.bottom() - lower, height: lower, ..area }, buf, look);
+    let area = Rect { height: area.height - lower, ..area };
     let listed = (names.len() as u16).min(area.height / 2);
-    let chart = Rect {
-        height: area.height - listed,
-        ..area
-    };
+    let chart = Rect { height: area.height - listed, ..area };
     Chart {
         series: &series,
         digits: app.ui.settings.digits,
@@ -109,11 +60,7 @@ pub(super) fn layers(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
         cursor,
     }
     .render(chart, buf, look);
-    let list = Rect {
-        y: chart.bottom(),
-        height: listed,
-        ..area
-    };
+    let list = Rect { y: chart.bottom(), height: listed, ..area };
     let norm = |i: usize| {
         let norm = d.mean_norm(view.run, stream[i]);
         app.ui.settings.digits.format(norm)
@@ -128,27 +75,14 @@ fn curves(d: &Debugger, run: usize, stream: &[NodeId], look: &Look) -> Vec<Serie
     let path = |id: &NodeId| &program.node(*id).path;
     let of_encoder = |id: &NodeId| path(id).contains("encoder") || path(id).contains("source");
     let both = stream.iter().any(of_encoder) && !stream.iter().all(of_encoder);
-    let stacks: &[Option<bool>] = if both {
-        &[Some(true), Some(false)]
-    } else {
-        &[None]
-    };
-    let kinds = [
-        ("residual", "tui.series.residual"),
-        ("norm", "tui.series.norm"),
-    ];
+    let stacks: &[Option<bool>] = if both { &[Some(true), Some(false)] } else { &[None] };
+    let kinds = [("residual", "tui.series.residual"), ("norm", "tui.series.norm")];
     let mut series = Vec::new();
     for stack in stacks {
         for (what, key) in kinds {
-            let own = |id: &NodeId| {
-                path(id).contains(what) && stack.is_none_or(|encoder| of_encoder(id) == encoder)
-            };
+            let own = |id: &NodeId| path(id).contains(what) && stack.is_none_or(|encoder| of_encoder(id) == encoder);
             let norm = |id: &NodeId| {
-                if own(id) {
-                    d.mean_norm(run, *id)
-                } else {
-                    f64::NAN
-                }
+                if own(id) { d.mean_norm(run, *id) } else { f64::NAN }
             };
             let mut values: Vec<f64> = stream.iter().map(norm).collect();
             bridge(&mut values);
@@ -175,19 +109,12 @@ fn points(
 ) {
     let all = names.len();
     let height = usize::from(area.height);
-    let seen = if all > height {
-        height.saturating_sub(1)
-    } else {
-        all
-    };
+    let seen = if all > height { height.saturating_sub(1) } else { all };
     let at = cursor.unwrap_or(0);
     let first = at.saturating_sub(seen / 2).min(all - seen);
     for (y, i) in (area.y..).zip(first..first + seen) {
-        let (mark, style) = if Some(i) == cursor {
-            (look.glyphs.here, look.theme.accent)
-        } else {
-            (" ", look.theme.text)
-        };
+        let (mark, style) =
+            if Some(i) == cursor { (look.glyphs.here, look.theme.accent) } else { (" ", look.theme.text) };
         let name = look.fit(&names[i], 34.min(area.width), Align::Left);
         let text = format!("{mark} {name} {}", norm(i));
         put(buf, area, (area.x, y), &text, area.width, style, look);
@@ -237,19 +164,9 @@ fn heads_across(d: &Debugger, run: usize, path: &str, look: &Look) -> Vec<TableM
         Some("cross_attn") => "cross_attn",
         _ => "self_attn",
     };
-    let find = |stack: &str, layer: usize| {
-        program.find(&format!("{before}{stack}.{layer}.{attention}.weights"))
-    };
-    let other = if stack == "encoder" {
-        "decoder"
-    } else {
-        "encoder"
-    };
-    let stack = if find(stack, 0).is_some() {
-        stack
-    } else {
-        other
-    };
+    let find = |stack: &str, layer: usize| program.find(&format!("{before}{stack}.{layer}.{attention}.weights"));
+    let other = if stack == "encoder" { "decoder" } else { "encoder" };
+    let stack = if find(stack, 0).is_some() { stack } else { other };
     let view = d.view().map(|v| v.cells.of);
     // The head that the cursor is in, else the first.
     let head = view.and_then(|shape| {
@@ -289,15 +206,7 @@ pub(super) fn positions(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
         "gen.0.decoder.rotary.cos",
     ];
     let Some(node) = paths.iter().find_map(|p| program.find(p)) else {
-        put(
-            buf,
-            area,
-            (area.x, area.y),
-            tr(look.lang, "tui.no_positions"),
-            area.width,
-            look.theme.dim,
-            look,
-        );
+        put(buf, area, (area.x, area.y), tr(look.lang, "tui.no_positions"), area.width, look.theme.dim, look);
         return;
     };
     let shape = program.node(node).shape;
@@ -305,49 +214,22 @@ pub(super) fn positions(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
     let Some(source) = Source::new(d, &table, app.ui.settings.digits) else {
         return;
     };
-    put(
-        buf,
-        area,
-        (area.x, area.y),
-        &program.node(node).path,
-        area.width,
-        look.theme.title,
-        look,
-    );
-    let area = Rect {
-        y: area.y + 1,
-        height: area.height.saturating_sub(1),
-        ..area
-    };
+    put(buf, area, (area.x, area.y), &program.node(node).path, area.width, look.theme.title, look);
+    let area = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
     let half = area.height / 2;
-    let upper = Rect {
-        height: half,
-        ..area
-    };
+    let upper = Rect { height: half, ..area };
     let scale = source.scale(&source.stats(), app.ui.settings.log_scale);
     maps::map(app, &table, &scale, upper, buf, look);
     // One curve a column; the first ones turn fastest.
     let series: Vec<Series> = (0..table.plane.cols.min(4))
         .map(|c| Series {
             name: format!("[{c}]"),
-            values: (0..table.plane.rows.min(512))
-                .map(|r| source.get(r, c))
-                .collect(),
+            values: (0..table.plane.rows.min(512)).map(|r| source.get(r, c)).collect(),
         })
         .collect();
     let last = table.plane.rows.saturating_sub(1).to_string();
-    Chart {
-        series: &series,
-        digits: app.ui.settings.digits,
-        ends: ("0", &last),
-        cursor: None,
-    }
-    .render(
-        Rect {
-            y: area.y + half,
-            height: area.height - half,
-            ..area
-        },
+    Chart { series: &series, digits: app.ui.settings.digits, ends: ("0", &last), cursor: None }.render(
+        Rect { y: area.y + half, height: area.height - half, ..area },
         buf,
         look,
     );

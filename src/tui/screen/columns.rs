@@ -60,16 +60,10 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
         Right::None => heading(0),
         Right::Cells(_) => format!("{}   {}", heading(0), heading(1)),
     };
-    line(
-        &format!("{}{both}", " ".repeat(NAME.into())),
-        look.theme.dim,
-    );
+    line(&format!("{}{both}", " ".repeat(NAME.into())), look.theme.dim);
     let plane = Plane::of_view(view, d.index());
     let height = usize::from(area.bottom().saturating_sub(y));
-    let cursor = d
-        .cell()
-        .and_then(|(_, c)| plane.find(c.flat))
-        .map_or(0, |(r, c)| r * plane.cols + c);
+    let cursor = d.cell().and_then(|(_, c)| plane.find(c.flat)).map_or(0, |(r, c)| r * plane.cols + c);
     let n = plane.rows * plane.cols;
     let first = follow(cursor.saturating_sub(height / 2), cursor, height.max(1), n);
     for (i, y) in (first..n).zip(y..area.bottom()) {
@@ -97,9 +91,7 @@ impl Columns {
         let rounded = d.session.rounded(view.run, decimals).ok()?;
         let right = rounded.get(view.node)?;
         let cells = (0..right.shape().len()).map(|i| Some(right.get(i)));
-        let title = Msg::new("tui.compare_title")
-            .arg("digits", decimals)
-            .arg("symbol", &view.symbol);
+        let title = Msg::new("tui.compare_title").arg("digits", decimals).arg("symbol", &view.symbol);
         Some(Self {
             title: title.render(look.lang),
             headings: ["tui.compare_exact", "tui.compare_rounded"],
@@ -111,12 +103,7 @@ impl Columns {
 
     /// This run beside the reference.
     fn compared(view: &View, standing: Standing<'_>, look: &Look) -> Self {
-        let Standing {
-            reference,
-            mode,
-            checked,
-            theirs,
-        } = standing;
+        let Standing { reference, mode, checked, theirs } = standing;
         let beyond = checked.filter(|c| matches!(c.state, State::Drift | State::Diverged));
         let isolated = mode == Mode::Isolated;
         let note = beyond.map(|c| {
@@ -130,21 +117,10 @@ impl Columns {
             Msg::new(key).arg("worst", worst).render(look.lang)
         });
         let there = checked.is_some_and(|c| c.against.is_some());
-        let title = if there {
-            "compare.columns"
-        } else {
-            "compare.not_there"
-        };
-        let ours = if isolated && there {
-            "compare.ours_own"
-        } else {
-            "compare.ours"
-        };
+        let title = if there { "compare.columns" } else { "compare.not_there" };
+        let ours = if isolated && there { "compare.ours_own" } else { "compare.ours" };
         Self {
-            title: Msg::new(title)
-                .arg("symbol", &view.symbol)
-                .arg("reference", reference)
-                .render(look.lang),
+            title: Msg::new(title).arg("symbol", &view.symbol).arg("reference", reference).render(look.lang),
             headings: [ours, "compare.reference"],
             note,
             right: theirs.map_or(Right::None, Right::Cells),
@@ -155,31 +131,18 @@ impl Columns {
     }
 
     /// Both numbers of a cell, and whether they are alike.
-    fn cell(
-        &self,
-        flat: usize,
-        left: f64,
-        digits: NumberFormat,
-        width: u16,
-        look: &Look,
-    ) -> (String, bool) {
+    fn cell(&self, flat: usize, left: f64, digits: NumberFormat, width: u16, look: &Look) -> (String, bool) {
         let fit = |text: &str| look.fit(text, width, Align::Right);
         let cells = match &self.right {
             Right::None => return (fit(&digits.format(left)), true),
             Right::Cells(cells) => cells,
         };
         let Some(right) = cells[flat] else {
-            return (
-                format!("{}   {}", fit(&digits.format(left)), fit("—")),
-                true,
-            );
+            return (format!("{}   {}", fit(&digits.format(left)), fit("—")), true);
         };
         let (mut a, mut b) = (digits.format(left), digits.format(right));
         if a == b && self.differing.contains(&flat) {
-            (a, b) = (
-                NumberFormat::Shortest.format(left),
-                NumberFormat::Shortest.format(right),
-            );
+            (a, b) = (NumberFormat::Shortest.format(left), NumberFormat::Shortest.format(right));
         }
         let mark = if a == b { " " } else { "≠" };
         (format!("{}  {mark}{}", fit(&a), fit(&b)), a == b)

@@ -25,10 +25,7 @@ pub(super) fn hints(app: &App, look: &Look) -> Vec<Hint> {
 type Keys = (Vec<Action>, &'static str);
 
 fn of(keys: Vec<Keys>, look: &Look) -> Vec<Hint> {
-    let hint = |(actions, key)| Hint {
-        actions,
-        word: tr(look.lang, key),
-    };
+    let hint = |(actions, key)| Hint { actions, word: tr(look.lang, key) };
     keys.into_iter().map(hint).collect()
 }
 
@@ -37,23 +34,13 @@ fn base(focus: Focus) -> Vec<Keys> {
     let own = match focus {
         Focus::Steps => vec![step],
         Focus::Stage => vec![
-            (
-                vec![Action::Left, Action::Down, Action::Up, Action::Right],
-                "tui.hint.cell",
-            ),
+            (vec![Action::Left, Action::Down, Action::Up, Action::Right], "tui.hint.cell"),
             (vec![Action::NextTable], "tui.hint.table"),
             step,
         ],
-        Focus::Text => vec![
-            (vec![Action::PrevTerm, Action::NextTerm], "tui.hint.number"),
-            step,
-        ],
+        Focus::Text => vec![(vec![Action::PrevTerm, Action::NextTerm], "tui.hint.number"), step],
     };
-    let export = ExportArgs {
-        format: None,
-        range: None,
-        path: None,
-    };
+    let export = ExportArgs { format: None, range: None, path: None };
     let all = [
         (Action::Follow, "tui.hint.follow"),
         (Action::Back, "tui.hint.back"),
@@ -75,18 +62,13 @@ fn overlay(overlay: &Overlay) -> Vec<Keys> {
     let accept = |key| (vec![Action::Accept], key);
     let field = |key| (vec![Action::FocusNext], key);
     match overlay {
-        Overlay::Help { .. } | Overlay::Messages { .. } | Overlay::Text { .. } => vec![
-            close,
-            lines("tui.hint.scroll"),
-            (vec![Action::PageUp, Action::PageDown], "tui.hint.page"),
-        ],
+        Overlay::Help { .. } | Overlay::Messages { .. } | Overlay::Text { .. } => {
+            vec![close, lines("tui.hint.scroll"), (vec![Action::PageUp, Action::PageDown], "tui.hint.page")]
+        }
         Overlay::List { .. } => vec![close, lines("tui.hint.choose"), accept("tui.hint.go")],
         Overlay::Palette(_) => vec![close, lines("tui.hint.choose"), accept("tui.hint.run")],
         Overlay::Prompt(_) => vec![close, accept("tui.hint.run"), field("tui.hint.complete")],
         Overlay::Export(_) => vec![close, field("tui.hint.field"), accept("tui.hint.write")],
-        Overlay::Confirm { .. } => vec![
-            accept("tui.hint.yes"),
-            (vec![Action::Cancel], "tui.hint.no"),
-        ],
+        Overlay::Confirm { .. } => vec![accept("tui.hint.yes"), (vec![Action::Cancel], "tui.hint.no")],
     }
 }

@@ -41,10 +41,7 @@ impl Plan {
         }
         let all: Vec<usize> = (0..wishes.len()).collect();
         if let Some(bands) = fit(wishes, &all, area.width, area.height) {
-            return Self {
-                bands,
-                left_out: Vec::new(),
-            };
+            return Self { bands, left_out: Vec::new() };
         }
         let height = area.height - u16::from(area.height > LEAST / 2);
         let mut order = all;
@@ -93,11 +90,7 @@ fn bands(wishes: &[Wish], tables: &[usize], width: u16, most: u16) -> Vec<Band> 
         let wish = wishes[table];
         // Windows of the operands of a product stand side by side: the row beside the column that it meets.
         let half = width.saturating_sub(GAP) / 2;
-        let taken = if wish.width > width && wish.rank > 0 && half >= NARROWEST {
-            half
-        } else {
-            wish.width.min(width)
-        };
+        let taken = if wish.width > width && wish.rank > 0 && half >= NARROWEST { half } else { wish.width.min(width) };
         let height = wish.height.min(most);
         match bands.last_mut() {
             Some(band) if used.saturating_add(taken) <= width => {
@@ -106,10 +99,7 @@ fn bands(wishes: &[Wish], tables: &[usize], width: u16, most: u16) -> Vec<Band> 
                 used = used.saturating_add(taken).saturating_add(GAP);
             }
             _ => {
-                bands.push(Band {
-                    tables: vec![(table, taken)],
-                    height,
-                });
+                bands.push(Band { tables: vec![(table, taken)], height });
                 used = taken.saturating_add(GAP);
             }
         }
@@ -125,11 +115,7 @@ fn widen(band: &mut Band, wishes: &[Wish], width: u16) {
     let gaps = GAP * (band.tables.len() as u16 - 1);
     let used = band.tables.iter().map(|(_, w)| w).sum::<u16>() + gaps;
     let mut left = width.saturating_sub(used);
-    let mut windows = band
-        .tables
-        .iter()
-        .filter(|(t, w)| wishes[*t].width > *w)
-        .count() as u16;
+    let mut windows = band.tables.iter().filter(|(t, w)| wishes[*t].width > *w).count() as u16;
     for (table, taken) in &mut band.tables {
         let more = wishes[*table].width.saturating_sub(*taken);
         if more > 0 {
@@ -146,11 +132,7 @@ mod tests {
     use super::*;
 
     fn wish(width: u16, height: u16, rank: u8) -> Wish {
-        Wish {
-            width,
-            height,
-            rank,
-        }
+        Wish { width, height, rank }
     }
 
     fn placed(plan: &Plan) -> Vec<Vec<usize>> {
@@ -160,13 +142,7 @@ mod tests {
 
     #[test]
     fn what_matters_is_shown_first_and_what_is_left_out_is_known() {
-        let wishes = [
-            wish(20, 6, 3),
-            wish(30, 6, 1),
-            wish(30, 6, 1),
-            wish(30, 7, 2),
-            wish(30, 7, 0),
-        ];
+        let wishes = [wish(20, 6, 3), wish(30, 6, 1), wish(30, 6, 1), wish(30, 7, 2), wish(30, 7, 0)];
         let plan = |width, height| Plan::new(&wishes, Rect::new(0, 0, width, height));
         let roomy = plan(120, 20);
         assert_eq!(placed(&roomy), [vec![0, 1, 2, 3], vec![4]]);
@@ -182,12 +158,7 @@ mod tests {
 
     #[test]
     fn large_operands_stand_side_by_side_as_windows_over_their_result() {
-        let wishes = [
-            wish(5000, 9, 1),
-            wish(5000, 770, 1),
-            wish(5000, 3, 1),
-            wish(5000, 9, 0),
-        ];
+        let wishes = [wish(5000, 9, 1), wish(5000, 770, 1), wish(5000, 3, 1), wish(5000, 9, 0)];
         let area = Rect::new(0, 0, 103, 40);
         let plan = Plan::new(&wishes, area);
         assert_eq!(placed(&plan), [vec![0, 1], vec![2], vec![3]]);

@@ -12,15 +12,7 @@ use crate::tui::draw::{Look, follow, put};
 use crate::tui::widgets::bars::{Bar, Bars, top};
 
 pub(super) fn nothing(area: Rect, buf: &mut Buffer, key: &str, look: &Look) {
-    put(
-        buf,
-        area,
-        (area.x, area.y),
-        tr(look.lang, key),
-        area.width,
-        look.theme.dim,
-        look,
-    );
+    put(buf, area, (area.x, area.y), tr(look.lang, key), area.width, look.theme.dim, look);
 }
 
 /// The probabilities of one row as bars: of the softmax one is at, else of the output.
@@ -38,10 +30,7 @@ pub(super) fn probs(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
     let values: Vec<f64> = (0..width).map(|c| value.get(row * width + c)).collect();
     let labels = d.session.axis_labels(run, node, shape.rank() - 1, 0);
     let best = top(&values, usize::from(area.height.max(1)) * 4);
-    let order: Vec<usize> = if !app.ui.settings.sorted
-        && width <= usize::from(area.height) * 4
-        && width <= best.len()
-    {
+    let order: Vec<usize> = if !app.ui.settings.sorted && width <= usize::from(area.height) * 4 && width <= best.len() {
         (0..width).collect()
     } else {
         best
@@ -59,28 +48,9 @@ pub(super) fn probs(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
         .arg("path", &program.node(node).path)
         .arg("token", row_name(d, run, node, row))
         .render(look.lang);
-    put(
-        buf,
-        area,
-        (area.x, area.y),
-        &title,
-        area.width,
-        look.theme.title,
-        look,
-    );
-    let body = Rect {
-        y: area.y + 1,
-        height: area.height.saturating_sub(1),
-        ..area
-    };
-    Bars {
-        bars: &bars,
-        full: 1.0,
-        digits: app.ui.settings.digits,
-        selected: None,
-        offset: 0,
-    }
-    .render(body, buf, look);
+    put(buf, area, (area.x, area.y), &title, area.width, look.theme.title, look);
+    let body = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
+    Bars { bars: &bars, full: 1.0, digits: app.ui.settings.digits, selected: None, offset: 0 }.render(body, buf, look);
 }
 
 /// The token of a row, counted over all rows of a tensor; with the head where it has several.
@@ -106,14 +76,7 @@ fn probs_row(d: &Debugger) -> Option<(usize, NodeId, usize)> {
     let program = &d.session.runs[view.run].program;
     let path = &program.node(view.node).path;
     let row_of = |node: NodeId| {
-        let width = program
-            .node(node)
-            .shape
-            .dims()
-            .last()
-            .copied()
-            .unwrap_or(1)
-            .max(1);
+        let width = program.node(node).shape.dims().last().copied().unwrap_or(1).max(1);
         match d.cell() {
             Some((_, cell)) if cell.node == node => cell.flat / width,
             // The last position is where the next word comes from.
@@ -123,10 +86,7 @@ fn probs_row(d: &Debugger) -> Option<(usize, NodeId, usize)> {
     if path.ends_with(".weights") || path.ends_with("probs") && !path.contains("_probs") {
         return Some((view.run, view.node, row_of(view.node)));
     }
-    let call = path
-        .strip_prefix("gen.")
-        .and_then(|p| p.split('.').next())
-        .map(|n| format!("gen.{n}.output.probs"));
+    let call = path.strip_prefix("gen.").and_then(|p| p.split('.').next()).map(|n| format!("gen.{n}.output.probs"));
     let node = call
         .and_then(|p| program.find(&p))
         .or_else(|| program.find("output.probs"))
@@ -164,12 +124,7 @@ pub(super) fn costs(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
     row(area.y, &header, look.theme.title);
     let height = usize::from(area.height.saturating_sub(2));
     let at = view.node.index();
-    let first = follow(
-        at.saturating_sub(height / 2),
-        at,
-        height.max(1),
-        program.len(),
-    );
+    let first = follow(at.saturating_sub(height / 2), at, height.max(1), program.len());
     for (i, (id, node)) in program.nodes().enumerate().skip(first).take(height) {
         let c = cost(program, id, precision);
         let read = || -> String {
@@ -178,11 +133,7 @@ pub(super) fn costs(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
             shapes.collect::<Vec<_>>().join(" ")
         };
         let share = trace.nanos(id) as f64 / totals.nanos.max(1) as f64 * 100.0;
-        let style = if i == at {
-            look.theme.accent
-        } else {
-            look.theme.text
-        };
+        let style = if i == at { look.theme.accent } else { look.theme.text };
         let text = |column: Column| match column {
             Column::Path => node.path.to_string(),
             Column::Op => node.op.name().to_owned(),
@@ -201,15 +152,7 @@ pub(super) fn costs(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
         .arg("ms", format!("{:.2}", totals.nanos as f64 / 1e6))
         .render(look.lang);
     if area.height > 1 {
-        put(
-            buf,
-            area,
-            (area.x, area.bottom() - 1),
-            &text,
-            area.width,
-            look.theme.dim,
-            look,
-        );
+        put(buf, area, (area.x, area.bottom() - 1), &text, area.width, look.theme.dim, look);
     }
 }
 
@@ -226,15 +169,8 @@ enum Column {
 }
 
 impl Column {
-    const ALL: [Column; 7] = [
-        Column::Path,
-        Column::Op,
-        Column::In,
-        Column::Out,
-        Column::Flops,
-        Column::Bytes,
-        Column::Time,
-    ];
+    const ALL: [Column; 7] =
+        [Column::Path, Column::Op, Column::In, Column::Out, Column::Flops, Column::Bytes, Column::Time];
 
     /// The columns that `width` has room for, in order, with their widths; the path has what is left.
     fn fitting(width: u16) -> Vec<(Column, u16)> {
@@ -243,13 +179,7 @@ impl Column {
             kept.copied().collect()
         };
         // The op goes first where there is no room: the path tells as much. Narrower columns before none.
-        let [op, read, bytes, flops, out] = [
-            Column::Op,
-            Column::In,
-            Column::Bytes,
-            Column::Flops,
-            Column::Out,
-        ];
+        let [op, read, bytes, flops, out] = [Column::Op, Column::In, Column::Bytes, Column::Flops, Column::Out];
         let choices = [
             (without(&[]), false),
             (without(&[op]), false),
@@ -362,16 +292,8 @@ pub(super) fn debug(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
         let Some(step) = list.get(spot.at) else {
             continue;
         };
-        let symbol = step
-            .views
-            .get(spot.view)
-            .map(|v| v.cell_name(&spot.index))
-            .unwrap_or_default();
-        let text = format!(
-            "{:>4} {} {symbol}",
-            step.label(),
-            step.title.render(look.lang)
-        );
+        let symbol = step.views.get(spot.view).map(|v| v.cell_name(&spot.index)).unwrap_or_default();
+        let text = format!("{:>4} {} {symbol}", step.label(), step.title.render(look.lang));
         line(y, &text, look.theme.text);
     }
 }

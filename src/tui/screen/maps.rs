@@ -18,39 +18,15 @@ use crate::tui::widgets::heat_table::{HeatTable, Lit};
 pub(super) fn heads(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
     let d = &app.debugger;
     let Some((run, node)) = heads_node(d) else {
-        put(
-            buf,
-            area,
-            (area.x, area.y),
-            crate::text::tr(look.lang, "tui.no_heads"),
-            area.width,
-            look.theme.dim,
-            look,
-        );
+        put(buf, area, (area.x, area.y), crate::text::tr(look.lang, "tui.no_heads"), area.width, look.theme.dim, look);
         return;
     };
     let program = &d.session.runs[run].program;
     let shape = program.node(node).shape;
-    let axis = shape
-        .axes()
-        .iter()
-        .position(|a| matches!(a, Axis::Head | Axis::KvHead))
-        .unwrap_or(0);
+    let axis = shape.axes().iter().position(|a| matches!(a, Axis::Head | Axis::KvHead)).unwrap_or(0);
     let n = shape.dims()[axis];
-    put(
-        buf,
-        area,
-        (area.x, area.y),
-        &program.node(node).path,
-        area.width,
-        look.theme.dim,
-        look,
-    );
-    let area = Rect {
-        y: area.y + 1,
-        height: area.height.saturating_sub(1),
-        ..area
-    };
+    put(buf, area, (area.x, area.y), &program.node(node).path, area.width, look.theme.dim, look);
+    let area = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
     let per = shape.len() / shape.dims()[..=axis].iter().product::<usize>().max(1);
     let tables: Vec<TableModel> = (0..n)
         .map(|h| {
@@ -87,40 +63,16 @@ pub(super) fn maps(app: &App, tables: &[TableModel], area: Rect, buf: &mut Buffe
     let (w, h) = (area.width / columns, area.height / rows.max(1));
     for (i, t) in tables.iter().enumerate() {
         let (col, row) = (i as u16 % columns, i as u16 / columns);
-        let place = Rect {
-            x: area.x + col * w,
-            y: area.y + row * h,
-            width: w.saturating_sub(1),
-            height: h,
-        };
+        let place = Rect { x: area.x + col * w, y: area.y + row * h, width: w.saturating_sub(1), height: h };
         let at = (place.x, place.y);
-        put(
-            buf,
-            place,
-            at,
-            &t.symbol,
-            place.width,
-            look.theme.title,
-            look,
-        );
-        let body = Rect {
-            y: place.y + 1,
-            height: place.height.saturating_sub(1),
-            ..place
-        };
+        put(buf, place, at, &t.symbol, place.width, look.theme.title, look);
+        let body = Rect { y: place.y + 1, height: place.height.saturating_sub(1), ..place };
         map(app, t, &Scale::sequential(0.0, 1.0), body, buf, look);
     }
 }
 
 /// One tensor as a table where it fits, else as blocks.
-pub(super) fn map(
-    app: &App,
-    t: &TableModel,
-    scale: &Scale,
-    area: Rect,
-    buf: &mut Buffer,
-    look: &Look,
-) {
+pub(super) fn map(app: &App, t: &TableModel, scale: &Scale, area: Rect, buf: &mut Buffer, look: &Look) {
     let Some(source) = Source::new(&app.debugger, t, app.ui.settings.digits) else {
         return;
     };
@@ -155,12 +107,8 @@ fn heads_node(d: &Debugger) -> Option<(usize, crate::program::NodeId)> {
     let weights = |id: &crate::program::NodeId| program.node(*id).path.ends_with("attn.weights");
     let layer: String = here.path.split('.').take(2).collect::<Vec<_>>().join(".");
     let all: Vec<_> = program.nodes().map(|(id, _)| id).filter(weights).collect();
-    let same = all
-        .iter()
-        .find(|id| program.node(**id).path.starts_with(&format!("{layer}.")));
-    same.or_else(|| all.iter().rev().find(|id| **id <= view.node))
-        .or(all.first())
-        .map(|id| (view.run, *id))
+    let same = all.iter().find(|id| program.node(**id).path.starts_with(&format!("{layer}.")));
+    same.or_else(|| all.iter().rev().find(|id| **id <= view.node)).or(all.first()).map(|id| (view.run, *id))
 }
 
 /// A large table as blocks, with the cursor and the window that is shown as a table, if there is one.

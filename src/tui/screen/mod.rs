@@ -63,43 +63,20 @@ pub fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look) -> Shown {
     let area = area.intersection(buf.area);
     let mut shown = Shown::default();
     if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
-        let text = Msg::new("tui.too_small")
-            .arg("width", SMALLEST.0)
-            .arg("height", SMALLEST.1)
-            .render(look.lang);
-        put(
-            buf,
-            area,
-            (area.x, area.y),
-            &text,
-            area.width,
-            look.theme.warn,
-            look,
-        );
+        let text = Msg::new("tui.too_small").arg("width", SMALLEST.0).arg("height", SMALLEST.1).render(look.lang);
+        put(buf, area, (area.x, area.y), &text, area.width, look.theme.warn, look);
         return shown;
     }
     buf.set_style(area, look.theme.text);
     title(app, Rect { height: 1, ..area }, buf, look);
-    let body = Rect {
-        y: area.y + 1,
-        height: area.height - 2,
-        ..area
-    };
-    let bottom = Rect {
-        y: area.bottom() - 1,
-        height: 1,
-        ..area
-    };
+    let body = Rect { y: area.y + 1, height: area.height - 2, ..area };
+    let bottom = Rect { y: area.bottom() - 1, height: 1, ..area };
     // On narrow screens the stage has all the room: the title says where one is.
     let main = if app.ui.settings.sidebar && area.width >= NARROW {
         let width = (area.width * 3 / 10).clamp(LIST.0, LIST.1);
         let side = Rect { width, ..body };
         sidebar(app, side, buf, look, &mut shown);
-        Rect {
-            x: body.x + width,
-            width: body.width - width,
-            ..body
-        }
+        Rect { x: body.x + width, width: body.width - width, ..body }
     } else {
         body
     };
@@ -151,13 +128,7 @@ fn title(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
     let name = &d.session.scenario.name;
     let mut left = format!("{name} · {}", d.session.runs[run].name);
     if let Some(digits) = d.round {
-        let _ = write!(
-            left,
-            " · {}",
-            Msg::new("tui.rounded")
-                .arg("digits", digits)
-                .render(look.lang)
-        );
+        let _ = write!(left, " · {}", Msg::new("tui.rounded").arg("digits", digits).render(look.lang));
     }
     if let Some(digits) = d.is_rounding() {
         let going = Msg::new("tui.rounding").arg("digits", digits);
@@ -173,27 +144,17 @@ fn title(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
         let _ = write!(left, " · {}", edits.render(look.lang));
         if let Some((before, after)) = d.edited_loss() {
             let number = |x: f64| app.ui.settings.digits.format(x);
-            let loss = Msg::new("tui.edits_loss")
-                .arg("before", number(before))
-                .arg("after", number(after));
+            let loss = Msg::new("tui.edits_loss").arg("before", number(before)).arg("after", number(after));
             let _ = write!(left, " · {}", loss.render(look.lang));
         }
     }
     if app.ui.play.on {
-        let _ = write!(
-            left,
-            " · {} {}/s",
-            tr(look.lang, "tui.playing"),
-            app.ui.play.per_second()
-        );
+        let _ = write!(left, " · {} {}/s", tr(look.lang, "tui.playing"), app.ui.play.per_second());
     }
     let right = match d.step() {
         Some(step) => {
             let total = d.steps.list().last().map_or(0, |s| s.number[0]);
-            let mut text = Msg::new("tui.step_of")
-                .arg("step", step.label())
-                .arg("total", total)
-                .render(look.lang);
+            let mut text = Msg::new("tui.step_of").arg("step", step.label()).arg("total", total).render(look.lang);
             if !step.section.is_empty() {
                 let _ = write!(text, " · {}", step.section);
             }
@@ -209,11 +170,7 @@ fn heading(d: &Debugger, look: &Look) -> String {
         return String::new();
     };
     let title = step.title.render(look.lang);
-    if d.is_aside() {
-        format!("{} {title}", tr(look.lang, "tui.aside"))
-    } else {
-        title
-    }
+    if d.is_aside() { format!("{} {title}", tr(look.lang, "tui.aside")) } else { title }
 }
 
 fn sidebar(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) {
@@ -224,17 +181,9 @@ fn sidebar(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Sho
     shown.page.list = usize::from(inside.height.saturating_sub(1)).max(1);
     let list = d.steps.list();
     let line = |i: usize| match &rows[i] {
-        TreeRow::Phase {
-            first,
-            last,
-            folded,
-        } => Line {
+        TreeRow::Phase { first, last, folded } => Line {
             depth: 0,
-            branch: if *folded {
-                Branch::Folded
-            } else {
-                Branch::Unfolded
-            },
+            branch: if *folded { Branch::Folded } else { Branch::Unfolded },
             text: phase_name(&list[*first].phase, look.lang),
             right: format!("{}–{}", list[*first].label(), list[*last].label()),
             ..Line::default()
@@ -260,9 +209,7 @@ fn sidebar(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Sho
             let step = d.inner_step(*depth, *at);
             Line {
                 depth: 1 + *depth as u16,
-                text: step
-                    .map(|s| format!("{} {}", s.label(), s.title.render(look.lang)))
-                    .unwrap_or_default(),
+                text: step.map(|s| format!("{} {}", s.label(), s.title.render(look.lang))).unwrap_or_default(),
                 dim: true,
                 ..Line::default()
             }
@@ -270,25 +217,10 @@ fn sidebar(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Sho
     };
     // The current line stays in the middle, where there is enough of the list on both sides.
     let offset = current.saturating_sub(usize::from(inside.height) / 2);
-    let first = Tree {
-        len: rows.len(),
-        line: &line,
-        selected: Some(current),
-        offset,
-        focused,
-    }
-    .render(inside, buf, look);
-    for (i, row) in rows
-        .iter()
-        .enumerate()
-        .skip(first)
-        .take(usize::from(inside.height))
-    {
-        let at = Rect {
-            y: inside.y + (i - first) as u16,
-            height: 1,
-            ..inside
-        };
+    let first =
+        Tree { len: rows.len(), line: &line, selected: Some(current), offset, focused }.render(inside, buf, look);
+    for (i, row) in rows.iter().enumerate().skip(first).take(usize::from(inside.height)) {
+        let at = Rect { y: inside.y + (i - first) as u16, height: 1, ..inside };
         shown.hits.push((at, Target::Row(row.clone())));
     }
 }

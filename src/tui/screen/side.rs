@@ -28,10 +28,7 @@ const MOST_TERMS: usize = 16;
 
 /// Key hints of this view.
 pub(super) fn hints(look: &Look) -> Vec<Hint> {
-    let hint = |actions: &[Action], key: &str| Hint {
-        actions: actions.to_vec(),
-        word: tr(look.lang, key),
-    };
+    let hint = |actions: &[Action], key: &str| Hint { actions: actions.to_vec(), word: tr(look.lang, key) };
     vec![
         hint(&[Action::Prev, Action::Next], "tui.hint.path"),
         hint(&[Action::PrevDiff, Action::NextDiff], "tui.hint.difference"),
@@ -54,97 +51,46 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: 
     let Some(seen) = side.seen(&d.session) else {
         return nothing(&Msg::new("side.none"), area, buf, look);
     };
-    let line = |i: u16| Rect {
-        y: area.y + i.min(area.height),
-        height: 1.min(area.height.saturating_sub(i)),
-        ..area
-    };
+    let line = |i: u16| Rect { y: area.y + i.min(area.height), height: 1.min(area.height.saturating_sub(i)), ..area };
     let at = format!("{}/{}", side.at + 1, side.pairs.len());
     status::ends(line(0), buf, &escape(&seen.pair.path), &at, look);
     let of_path = of_path(&seen, digits).render(look.lang);
-    let style = if seen.pair.differing > 0 {
-        look.theme.changed
-    } else {
-        look.theme.dim
-    };
+    let style = if seen.pair.differing > 0 { look.theme.changed } else { look.theme.dim };
     let place = line(1);
-    put(
-        buf,
-        place,
-        (place.x, place.y),
-        &of_path,
-        area.width,
-        style,
-        look,
-    );
+    put(buf, place, (place.x, place.y), &of_path, area.width, style, look);
     let totals = side.totals(digits).render(look.lang);
     let place = line(2);
-    put(
-        buf,
-        place,
-        (place.x, place.y),
-        &totals,
-        area.width,
-        look.theme.dim,
-        look,
-    );
-    let body = Rect {
-        y: area.y + 3.min(area.height),
-        height: area.height.saturating_sub(3),
-        ..area
-    };
+    put(buf, place, (place.x, place.y), &totals, area.width, look.theme.dim, look);
+    let body = Rect { y: area.y + 3.min(area.height), height: area.height.saturating_sub(3), ..area };
     let words = words(app, side, &seen, look);
     let text = Wrapped::new(&words, area.width, look);
     let below = (text.height() as u16).min(body.height / 3);
-    let tables = Rect {
-        height: body.height - below,
-        ..body
-    };
-    let halves: Vec<Table<'_>> = (0..2)
-        .map(|i| Table::new(side, &seen, &d.session, i, digits))
-        .collect();
+    let tables = Rect { height: body.height - below, ..body };
+    let halves: Vec<Table<'_>> = (0..2).map(|i| Table::new(side, &seen, &d.session, i, digits)).collect();
     let wishes: Vec<u16> = halves.iter().map(|t| t.wish(look)).collect();
     let scale = scale(&halves, app.ui.settings.log_scale);
     // Side by side where both fit, or where there is no height for one above the other.
     let both = wishes[0].saturating_add(wishes[1]).saturating_add(1);
     let beside = both <= tables.width || tables.height < 8;
     let w = if both <= tables.width {
-        (wishes[0] + 1)
-            .max(tables.width / 2)
-            .min(tables.width - wishes[1])
+        (wishes[0] + 1).max(tables.width / 2).min(tables.width - wishes[1])
     } else {
         tables.width / 2
     };
     for (i, table) in halves.iter().enumerate() {
         let i = i as u16;
         let place = if beside {
-            Rect {
-                x: tables.x + i * w,
-                width: if i == 0 {
-                    w.saturating_sub(1)
-                } else {
-                    tables.width - w
-                },
-                ..tables
-            }
+            Rect { x: tables.x + i * w, width: if i == 0 { w.saturating_sub(1) } else { tables.width - w }, ..tables }
         } else {
             let h = tables.height / 2;
-            Rect {
-                y: tables.y + i * h,
-                height: if i == 0 { h } else { tables.height - h },
-                ..tables
-            }
+            Rect { y: tables.y + i * h, height: if i == 0 { h } else { tables.height - h }, ..tables }
         };
         let seen = table.draw(&scale, place, buf, look);
         if i == 0 {
             (shown.page.rows, shown.page.cols) = seen;
         }
     }
-    let bottom = Rect {
-        y: tables.bottom(),
-        height: below,
-        ..area
-    };
+    let bottom = Rect { y: tables.bottom(), height: below, ..area };
     text.render(bottom, buf, 0, None, look);
 }
 
@@ -163,34 +109,17 @@ fn of_path(seen: &Seen<'_>, digits: NumberFormat) -> Msg {
 /// The cell on both sides: its values, and where they come from.
 fn words(app: &App, side: &Side, seen: &Seen<'_>, look: &Look) -> Vec<Span> {
     let digits = app.ui.settings.digits;
-    let (l, r) = (
-        seen.values[0].get(seen.cell.left),
-        seen.values[1].get(seen.cell.right),
-    );
+    let (l, r) = (seen.values[0].get(seen.cell.left), seen.values[1].get(seen.cell.right));
     let difference = l - r;
     let text = Msg::new("side.cell")
         .arg("left", digits.format(l))
         .arg("right", digits.format(r))
         .arg("difference", digits.format(difference));
-    let style = if same(&seen.values[0], &seen.values[1], seen.cell) {
-        look.theme.text
-    } else {
-        look.theme.changed
-    };
+    let style = if same(&seen.values[0], &seen.values[1], seen.cell) { look.theme.text } else { look.theme.changed };
     let mut spans = vec![Span::new(text.render(look.lang), style)];
     for (half, trace, node, flat) in [
-        (
-            &side.halves[0],
-            seen.traces[0],
-            seen.pair.left,
-            seen.cell.left,
-        ),
-        (
-            &side.halves[1],
-            seen.traces[1],
-            seen.pair.right,
-            seen.cell.right,
-        ),
+        (&side.halves[0], seen.traces[0], seen.pair.left, seen.cell.left),
+        (&side.halves[1], seen.traces[1], seen.pair.right, seen.cell.right),
     ] {
         let d = &app.debugger;
         let of_run = half.is_run(&d.session);
@@ -199,26 +128,15 @@ fn words(app: &App, side: &Side, seen: &Seen<'_>, look: &Look) -> Vec<Span> {
             of_run.then(named).flatten()
         };
         let explainer = Explainer::new(trace).speaking(look.lang);
-        let style = Style {
-            number: digits,
-            most_terms: MOST_TERMS,
-        };
+        let style = Style { number: digits, most_terms: MOST_TERMS };
         let cell = Cell { node, flat };
         let own = names(cell).unwrap_or_else(|| {
             let shape = trace.program().node(node).shape;
             // A batch of 1 is not shown.
             let skipped = usize::from(shape.rank() > 2 && shape.dims()[0] == 1);
-            let index: Vec<String> = shape.unflat(flat)[skipped..shape.rank()]
-                .iter()
-                .map(|i| format!("[{i}]"))
-                .collect();
-            let path = trace
-                .program()
-                .node(node)
-                .path
-                .rsplit('.')
-                .next()
-                .map(str::to_owned);
+            let index: Vec<String> =
+                shape.unflat(flat)[skipped..shape.rank()].iter().map(|i| format!("[{i}]")).collect();
+            let path = trace.program().node(node).path.rsplit('.').next().map(str::to_owned);
             path.unwrap_or_default() + &index.concat()
         });
         let line = explainer.line(&own, cell, &style, &names).text();
@@ -240,13 +158,7 @@ struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    fn new(
-        side: &'a Side,
-        seen: &'a Seen<'a>,
-        session: &'a Session,
-        which: usize,
-        digits: NumberFormat,
-    ) -> Self {
+    fn new(side: &'a Side, seen: &'a Seen<'a>, session: &'a Session, which: usize, digits: NumberFormat) -> Self {
         let flat = [seen.cell.left, seen.cell.right][which];
         Self {
             half: &side.halves[which],
@@ -267,18 +179,11 @@ impl<'a> Table<'a> {
         let flat = self.plane.flat(row, column);
         let x = value.get(flat);
         let (kind, text) = match value.dtype() {
-            DType::Float if x < MASKED_BELOW && x.is_finite() => {
-                (CellKind::Masked, "-∞".to_owned())
-            }
+            DType::Float if x < MASKED_BELOW && x.is_finite() => (CellKind::Masked, "-∞".to_owned()),
             DType::Float => (CellKind::of(x), self.digits.format(x)),
             DType::Bool | DType::Int => (CellKind::Plain, format!("{x}")),
         };
-        HeatCell {
-            value: x,
-            text,
-            kind,
-            changed: self.differs(flat),
-        }
+        HeatCell { value: x, text, kind, changed: self.differs(flat) }
     }
 
     /// Whether the other side has another number beside this cell.
@@ -310,9 +215,7 @@ impl<'a> Table<'a> {
             let labels = same.then(|| self.session.axis_labels(self.half.run, own, axis, 0))?;
             labels.get(at)
         };
-        word(self.side, here)
-            .or_else(|| word(1 - self.side, there))
-            .unwrap_or_else(|| here.max(there).to_string())
+        word(self.side, here).or_else(|| word(1 - self.side, there)).unwrap_or_else(|| here.max(there).to_string())
     }
 
     /// Width that all columns take, at most what a screen has.
@@ -322,14 +225,9 @@ impl<'a> Table<'a> {
         let cells = (0..rows).flat_map(|r| (0..columns).map(move |c| (r, c)));
         let number = cells.map(|(r, c)| look.width(&self.cell(r, c).text)).max();
         let heads = (0..columns).map(|c| look.width(&self.label(p.col_axis, c)).min(10));
-        let label = (0..rows)
-            .map(|r| look.width(&self.label(p.row_axis, r)).min(10))
-            .max();
+        let label = (0..rows).map(|r| look.width(&self.label(p.row_axis, r)).min(10)).max();
         let column = number.unwrap_or(1).max(heads.max().unwrap_or(0)) + 1;
-        u16::try_from(p.cols)
-            .unwrap_or(u16::MAX)
-            .saturating_mul(column)
-            .saturating_add(label.unwrap_or(0) + 1)
+        u16::try_from(p.cols).unwrap_or(u16::MAX).saturating_mul(column).saturating_add(label.unwrap_or(0) + 1)
     }
 
     fn stats(&self) -> Stats {
@@ -343,29 +241,12 @@ impl<'a> Table<'a> {
     /// Draws the table under its name; rows and columns that were seen.
     fn draw(&self, scale: &Scale, area: Rect, buf: &mut Buffer, look: &Look) -> (usize, usize) {
         let p = &self.plane;
-        let mut name = format!(
-            "{}  {}×{}",
-            self.half.name.render(look.lang),
-            p.rows,
-            p.cols
-        );
+        let mut name = format!("{}  {}×{}", self.half.name.render(look.lang), p.rows, p.cols);
         for (axis, at, n) in &p.fixed {
             name = format!("{name} {}={at}/{n}", axis.name());
         }
-        put(
-            buf,
-            area,
-            (area.x, area.y),
-            &name,
-            area.width,
-            look.theme.title,
-            look,
-        );
-        let body = Rect {
-            y: area.y + 1.min(area.height),
-            height: area.height.saturating_sub(1),
-            ..area
-        };
+        put(buf, area, (area.x, area.y), &name, area.width, look.theme.title, look);
+        let body = Rect { y: area.y + 1.min(area.height), height: area.height.saturating_sub(1), ..area };
         let cursor = p.find(self.flat());
         let seen = HeatTable {
             size: (p.rows, p.cols),
@@ -390,14 +271,7 @@ impl<'a> Table<'a> {
 fn scale(tables: &[Table<'_>], log: bool) -> Scale {
     let stats: Vec<Stats> = tables.iter().map(Table::stats).collect();
     let min = stats.iter().map(|s| s.min).fold(f64::INFINITY, f64::min);
-    let max = stats
-        .iter()
-        .map(|s| s.max)
-        .fold(f64::NEG_INFINITY, f64::max);
-    let scale = if min >= 0.0 {
-        Scale::sequential(0.0, max)
-    } else {
-        Scale::diverging(min, max)
-    };
+    let max = stats.iter().map(|s| s.max).fold(f64::NEG_INFINITY, f64::max);
+    let scale = if min >= 0.0 { Scale::sequential(0.0, max) } else { Scale::diverging(min, max) };
     scale.with_log(log)
 }

@@ -55,14 +55,7 @@ impl<'a> Source<'a> {
         let masked = self.table.masked && x < MASKED_BELOW || self.dtype == DType::Bool && x != 0.0;
         let (kind, text) = match self.dtype {
             DType::Int => (CellKind::Plain, self.id(x)),
-            DType::Bool => (
-                if masked {
-                    CellKind::Masked
-                } else {
-                    CellKind::Plain
-                },
-                format!("{x}"),
-            ),
+            DType::Bool => (if masked { CellKind::Masked } else { CellKind::Plain }, format!("{x}")),
             DType::Float if masked => (CellKind::Masked, "-∞".to_owned()),
             DType::Float => {
                 let text = match &self.value {
@@ -72,12 +65,7 @@ impl<'a> Source<'a> {
                 (CellKind::of(x), text)
             }
         };
-        HeatCell {
-            value: x,
-            text,
-            kind,
-            changed: self.changed(row, col),
-        }
+        HeatCell { value: x, text, kind, changed: self.changed(row, col) }
     }
 
     /// `2 水`: an id with its word.
@@ -129,11 +117,7 @@ impl<'a> Source<'a> {
             cells.fold(label.max(1), u16::max)
         };
         let widths: Vec<u16> = (0..cols).map(column).collect();
-        let label = (0..rows)
-            .map(|r| look.width(&labels.row(r)))
-            .max()
-            .unwrap_or(0)
-            .min(10);
+        let label = (0..rows).map(|r| look.width(&labels.row(r))).max().unwrap_or(0).min(10);
         // Columns that were not looked at are as wide as the widest of those that were.
         let widest = widths.iter().copied().max().unwrap_or(1) + 1;
         let others = u16::try_from(p.cols - cols).unwrap_or(u16::MAX);
@@ -143,9 +127,7 @@ impl<'a> Source<'a> {
             .saturating_add(others.saturating_mul(widest));
         // Heading and column labels, and the legend below the table with the cursor.
         let legend = u16::from(self.has_legend());
-        let height = u16::try_from(p.rows)
-            .unwrap_or(u16::MAX)
-            .saturating_add(2 + legend);
+        let height = u16::try_from(p.rows).unwrap_or(u16::MAX).saturating_add(2 + legend);
         (width.max(look.width(&self.heading())), height)
     }
 
@@ -176,24 +158,17 @@ impl<'a> Labelled<'a> {
     pub fn new(d: &'a Debugger, table: &TableModel) -> Self {
         let of = |axis: Option<(usize, usize)>| {
             let (axis, first) = axis?;
-            let labels = d
-                .session
-                .axis_labels(table.run, table.node, axis, table.plane.batch);
+            let labels = d.session.axis_labels(table.run, table.node, axis, table.plane.batch);
             let shape = d.session.runs[table.run].program.node(table.node).shape;
             // The number of an only place says nothing.
             let told = shape.dims()[axis] > 1 || !matches!(labels, Labels::None);
             told.then_some((labels, first))
         };
-        Self {
-            rows: of(table.plane.row_axis),
-            cols: of(table.plane.col_axis),
-        }
+        Self { rows: of(table.plane.row_axis), cols: of(table.plane.col_axis) }
     }
 
     fn get(side: Option<&(Labels<'a>, usize)>, i: usize) -> String {
-        side.map_or_else(String::new, |(l, first)| {
-            l.get(first + i).unwrap_or_else(|| (first + i).to_string())
-        })
+        side.map_or_else(String::new, |(l, first)| l.get(first + i).unwrap_or_else(|| (first + i).to_string()))
     }
 
     pub fn row(&self, i: usize) -> String {

@@ -30,25 +30,14 @@ impl<'a> Stage<'a> {
     pub fn new(app: &'a App, tables: &'a [TableModel], look: &Look) -> Self {
         let d = &app.debugger;
         let digits = app.ui.settings.digits;
-        let sources: Vec<Source<'_>> = tables
-            .iter()
-            .filter_map(|t| Source::new(d, t, digits))
-            .collect();
+        let sources: Vec<Source<'_>> = tables.iter().filter_map(|t| Source::new(d, t, digits)).collect();
         let labels: Vec<_> = sources.iter().map(|s| Labelled::new(d, s.table)).collect();
         let wishes = sources.iter().zip(&labels).map(|(source, labels)| {
             let (width, height) = source.wish(look, labels);
             let rank = rank(source.table);
-            Wish {
-                width,
-                height,
-                rank,
-            }
+            Wish { width, height, rank }
         });
-        Self {
-            wishes: wishes.collect(),
-            sources,
-            labels,
-        }
+        Self { wishes: wishes.collect(), sources, labels }
     }
 
     /// Lines that all tables would like at this width.
@@ -58,14 +47,7 @@ impl<'a> Stage<'a> {
 
     /// Draws the tables that there is room for, operands before results, and names the others. Gives the height that
     /// was used.
-    pub fn draw(
-        &self,
-        app: &App,
-        area: Rect,
-        buf: &mut Buffer,
-        look: &Look,
-        shown: &mut Shown,
-    ) -> u16 {
+    pub fn draw(&self, app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) -> u16 {
         if self.sources.is_empty() || area.is_empty() {
             return 0;
         }
@@ -85,28 +67,10 @@ impl<'a> Stage<'a> {
                     put(buf, area, (x - 2, middle), sign, 1, look.theme.accent, look);
                 }
                 let source = &self.sources[i];
-                let stats = if app.ui.settings.scale == ScaleMode::Step {
-                    shared
-                } else {
-                    source.stats()
-                };
+                let stats = if app.ui.settings.scale == ScaleMode::Step { shared } else { source.stats() };
                 let scale = source.scale(&stats, app.ui.settings.log_scale);
-                let place = Rect {
-                    x,
-                    y,
-                    width,
-                    height,
-                };
-                table(
-                    app,
-                    source,
-                    &self.labels[i],
-                    &scale,
-                    place,
-                    buf,
-                    look,
-                    shown,
-                );
+                let place = Rect { x, y, width, height };
+                table(app, source, &self.labels[i], &scale, place, buf, look, shown);
                 x = x.saturating_add(width).saturating_add(layout::GAP);
             }
             y += height;
@@ -129,34 +93,21 @@ impl<'a> Stage<'a> {
 
     /// `+2 more tables: Q1 K1ᵀ`: below the tables, or at the end of their headings where there is no line left. Gives
     /// the lines that it took.
-    fn name_left_out(
-        &self,
-        plan: &Plan,
-        below: Rect,
-        area: Rect,
-        buf: &mut Buffer,
-        look: &Look,
-    ) -> u16 {
+    fn name_left_out(&self, plan: &Plan, below: Rect, area: Rect, buf: &mut Buffer, look: &Look) -> u16 {
         if plan.left_out.is_empty() {
             return 0;
         }
         let symbols = plan.left_out.iter();
-        let symbols: Vec<&str> = symbols
-            .map(|i| self.sources[*i].table.symbol.as_str())
-            .collect();
-        let text = Msg::new("tui.more_tables")
-            .arg("count", symbols.len())
-            .arg("names", symbols.join(" "))
-            .render(look.lang);
+        let symbols: Vec<&str> = symbols.map(|i| self.sources[*i].table.symbol.as_str()).collect();
+        let text =
+            Msg::new("tui.more_tables").arg("count", symbols.len()).arg("names", symbols.join(" ")).render(look.lang);
         let style = look.theme.accent;
         if below.y < area.bottom() {
             put(buf, area, (area.x, below.y), &text, area.width, style, look);
             return 1;
         }
         let headings = plan.bands.first().map_or(0, |b| {
-            let width = |(i, width): &(usize, u16)| {
-                look.width(&self.sources[*i].heading()).min(*width) + layout::GAP
-            };
+            let width = |(i, width): &(usize, u16)| look.width(&self.sources[*i].heading()).min(*width) + layout::GAP;
             b.tables.last().map_or(0, |last| {
                 let before = &b.tables[..b.tables.len() - 1];
                 before.iter().map(|(_, w)| w + layout::GAP).sum::<u16>() + width(last)
@@ -166,11 +117,7 @@ impl<'a> Stage<'a> {
         let short = Msg::new("tui.more_tables_short").arg("count", symbols.len());
         let short = format!(" {}", short.render(look.lang));
         let room = area.width.saturating_sub(headings).max(look.width(&short));
-        let text = if look.width(&text) <= room {
-            text
-        } else {
-            short
-        };
+        let text = if look.width(&text) <= room { text } else { short };
         let x = area.right().saturating_sub(look.width(&text)).max(area.x);
         put(buf, area, (x, area.y), &text, area.width, style, look);
         0
@@ -208,40 +155,18 @@ fn table(
     } else {
         look.theme.dim
     };
-    put(
-        buf,
-        area,
-        (area.x, area.y),
-        &source.heading(),
-        area.width,
-        style,
-        look,
-    );
-    let mut body = Rect {
-        y: area.y + 1,
-        height: area.height.saturating_sub(1),
-        ..area
-    };
+    put(buf, area, (area.x, area.y), &source.heading(), area.width, style, look);
+    let mut body = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
     let large = t.plane.rows * t.plane.cols > LARGE || app.ui.settings.blocks;
-    if source.has_legend() && (body.height as usize > t.plane.rows + 1 || large && body.height > 6)
-    {
+    if source.has_legend() && (body.height as usize > t.plane.rows + 1 || large && body.height > 6) {
         let rows = u16::try_from(t.plane.rows).unwrap_or(u16::MAX);
         body.height = (body.height - 1).min(rows.saturating_add(1));
-        let below = Rect {
-            y: body.bottom(),
-            height: 1,
-            ..body
-        };
+        let below = Rect { y: body.bottom(), height: 1, ..body };
         legend::render(below, buf, scale, app.ui.settings.digits, look);
     }
     // The overview of a large table stands beside the window.
     let view = (large && body.width > 40 && body.height > 4).then(|| {
-        let view = Rect {
-            x: body.right() - 26,
-            width: 26,
-            height: body.height,
-            y: body.y,
-        };
+        let view = Rect { x: body.right() - 26, width: 26, height: body.height, y: body.y };
         body.width -= 28;
         view
     });
@@ -249,10 +174,8 @@ fn table(
     lit.sort_unstable();
     // Around the cursor, else around the cells that it reads.
     let (row, column) = t.cursor.unwrap_or_else(|| first_lit(&lit));
-    let offset = (
-        row.saturating_sub(usize::from(body.height) / 2),
-        column.saturating_sub(usize::from(body.width) / 20),
-    );
+    let offset =
+        (row.saturating_sub(usize::from(body.height) / 2), column.saturating_sub(usize::from(body.width) / 20));
     let seen = HeatTable {
         size: (t.plane.rows, t.plane.cols),
         row_label: &|r| labels.row(r),
@@ -260,10 +183,7 @@ fn table(
         cell: &|r, c| source.cell(r, c),
         offset,
         cursor: t.cursor,
-        lit: Lit {
-            cells: &lit,
-            ..Lit::default()
-        },
+        lit: Lit { cells: &lit, ..Lit::default() },
         scale: *scale,
         widest: 12,
     }
@@ -279,12 +199,7 @@ fn table(
     let Some(view) = t.view else { return };
     for (i, row) in seen.rows.clone().enumerate() {
         for ((x, width), col) in seen.at.iter().zip(seen.columns.clone()) {
-            let at = Rect {
-                x: *x,
-                y: seen.y + i as u16,
-                width: *width,
-                height: 1,
-            };
+            let at = Rect { x: *x, y: seen.y + i as u16, width: *width, height: 1 };
             shown.hits.push((at, Target::Cell(view, vec![row, col])));
         }
     }

@@ -21,40 +21,19 @@ const CHART: u16 = 8;
 const NARROWEST: u16 = 6;
 
 /// The step's table with its note below.
-pub(super) fn step(
-    app: &App,
-    words: Words,
-    area: Rect,
-    buf: &mut Buffer,
-    look: &Look,
-    shown: &mut Shown,
-) {
+pub(super) fn step(app: &App, words: Words, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) {
     let note = app.debugger.step().filter(|_| app.ui.settings.notes);
     let note = note.map_or_else(String::new, |s| s.note.render(look.lang));
     let text = Wrapped::new(&[Span::new(note, look.theme.text)], area.width, look);
     let below = (text.height() as u16).min(area.height / 3);
-    let above = Rect {
-        height: area.height - below,
-        ..area
-    };
+    let above = Rect { height: area.height - below, ..area };
     words_in(app, words, above, buf, look, shown);
-    let bottom = Rect {
-        y: above.bottom(),
-        height: below,
-        ..area
-    };
+    let bottom = Rect { y: above.bottom(), height: below, ..area };
     text.render(bottom, buf, 0, None, look);
 }
 
 /// A view that is a table.
-pub(super) fn view(
-    app: &App,
-    view: View,
-    area: Rect,
-    buf: &mut Buffer,
-    look: &Look,
-    shown: &mut Shown,
-) {
+pub(super) fn view(app: &App, view: View, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) {
     match app.debugger.words_of(view) {
         Some(words) => words_in(app, words, area, buf, look, shown),
         None => nothing(&Msg::new("tables.no_run"), area, buf, look),
@@ -68,62 +47,22 @@ fn words_in(app: &App, words: Words, area: Rect, buf: &mut Buffer, look: &Look, 
         Ok(made) => made,
         Err(why) => return nothing(&why, area, buf, look),
     };
-    let head = Wrapped::new(
-        &[Span::new(made.head.clone(), look.theme.accent)],
-        area.width,
-        look,
-    );
-    let above = if made.head.is_empty() {
-        0
-    } else {
-        (head.height() as u16).min(area.height / 3)
-    };
-    head.render(
-        Rect {
-            height: above,
-            ..area
-        },
-        buf,
-        0,
-        None,
-        look,
-    );
+    let head = Wrapped::new(&[Span::new(made.head.clone(), look.theme.accent)], area.width, look);
+    let above = if made.head.is_empty() { 0 } else { (head.height() as u16).min(area.height / 3) };
+    head.render(Rect { height: above, ..area }, buf, 0, None, look);
     let room = area.height - above;
     let wanted = made.table.rows.len() as u16 + 3;
-    let chart = if made.lines.is_empty() || room < wanted.saturating_add(CHART) {
-        0
-    } else {
-        (room - wanted).min(2 * CHART)
-    };
-    let body = Rect {
-        y: area.y + above,
-        height: room - chart,
-        ..area
-    };
+    let chart =
+        if made.lines.is_empty() || room < wanted.saturating_add(CHART) { 0 } else { (room - wanted).min(2 * CHART) };
+    let body = Rect { y: area.y + above, height: room - chart, ..area };
     shown.page.rows = usize::from(body.height.saturating_sub(1));
     let here = d.words_row(words);
     shown.page.last_line = draw(&made.table, here, d.scroll, body, buf, look);
-    let series: Vec<Series> = made
-        .lines
-        .iter()
-        .map(|(name, values)| Series {
-            name: name.clone(),
-            values: values.clone(),
-        })
-        .collect();
+    let series: Vec<Series> =
+        made.lines.iter().map(|(name, values)| Series { name: name.clone(), values: values.clone() }).collect();
     let end = made.table.rows.len().to_string();
-    Chart {
-        series: &series,
-        digits: app.ui.settings.digits,
-        ends: ("1", &end),
-        cursor: here,
-    }
-    .render(
-        Rect {
-            y: body.bottom(),
-            height: chart,
-            ..area
-        },
+    Chart { series: &series, digits: app.ui.settings.digits, ends: ("1", &end), cursor: here }.render(
+        Rect { y: body.bottom(), height: chart, ..area },
         buf,
         look,
     );
@@ -137,14 +76,7 @@ pub(super) fn nothing(why: &Msg, area: Rect, buf: &mut Buffer, look: &Look) {
 
 /// Draws a table from line `scroll` of its body on, row `here` pointed out; returns the last line that one can scroll
 /// to.
-fn draw(
-    table: &Table,
-    here: Option<usize>,
-    scroll: usize,
-    area: Rect,
-    buf: &mut Buffer,
-    look: &Look,
-) -> usize {
+fn draw(table: &Table, here: Option<usize>, scroll: usize, area: Rect, buf: &mut Buffer, look: &Look) -> usize {
     let area = area.intersection(buf.area);
     if area.is_empty() || table.columns.is_empty() {
         return 0;
@@ -163,11 +95,7 @@ fn draw(
         }
         x = x.saturating_add(width + GAP);
     }
-    let body = Rect {
-        y: area.y + head,
-        height: area.height - head,
-        ..area
-    };
+    let body = Rect { y: area.y + head, height: area.height - head, ..area };
     let cells: Vec<Vec<Cell>> = table
         .rows
         .iter()
@@ -176,10 +104,8 @@ fn draw(
             row.iter().zip(&widths).map(cell).collect()
         })
         .collect();
-    let heights: Vec<usize> = cells
-        .iter()
-        .map(|row| row.iter().map(|c| c.lines.len()).max().unwrap_or(0).max(1))
-        .collect();
+    let heights: Vec<usize> =
+        cells.iter().map(|row| row.iter().map(|c| c.lines.len()).max().unwrap_or(0).max(1)).collect();
     // Rows of several lines have a line between them, where all fits with it.
     let lines: usize = heights.iter().sum();
     let several = heights.iter().any(|h| *h > 1);
@@ -259,11 +185,7 @@ fn widths(table: &Table, room: u16, look: &Look) -> Vec<u16> {
     let mut open: Vec<usize> = (0..n).collect();
     while !open.is_empty() {
         let share = left / open.len() as u16;
-        let fits: Vec<usize> = open
-            .iter()
-            .copied()
-            .filter(|c| wishes[*c] <= share)
-            .collect();
+        let fits: Vec<usize> = open.iter().copied().filter(|c| wishes[*c] <= share).collect();
         if fits.is_empty() {
             for (i, c) in open.iter().enumerate() {
                 let more = u16::from(i < usize::from(left % open.len() as u16));

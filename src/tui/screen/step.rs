@@ -24,16 +24,7 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: 
     let theme = &look.theme;
     let head = Wrapped::new(&[Span::new(d.formula(), theme.accent)], area.width, look);
     let head_height = (head.height() as u16).min(2).min(area.height);
-    head.render(
-        Rect {
-            height: head_height,
-            ..area
-        },
-        buf,
-        0,
-        None,
-        look,
-    );
+    head.render(Rect { height: head_height, ..area }, buf, 0, None, look);
 
     let line = d.line(digits, MOST_TERMS);
     let chosen = line.as_ref().and_then(|l| d.chosen_term(l));
@@ -50,16 +41,12 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: 
         }
     }
     if let Some(exact) = d.exact_line(digits, MOST_TERMS) {
-        let text = Msg::new("tui.exact_line")
-            .arg("line", exact.text())
-            .render(look.lang);
+        let text = Msg::new("tui.exact_line").arg("line", exact.text()).render(look.lang);
         spans.push(Span::new(format!("\n{text}"), theme.dim));
     }
     let derivation = Wrapped::new(&spans, area.width, look);
     let room = area.height - head_height;
-    let derivation_height = (derivation.height() as u16)
-        .min((room / 4).max(1))
-        .min(room);
+    let derivation_height = (derivation.height() as u16).min((room / 4).max(1)).min(room);
 
     let mut texts = Vec::new();
     if app.ui.settings.notes {
@@ -67,12 +54,7 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: 
         if !note.is_empty() {
             texts.push(Span::new(format!("{note}\n"), theme.text));
         }
-        let facts: Vec<String> = d
-            .facts(digits)
-            .lines
-            .iter()
-            .map(|m| m.render(look.lang))
-            .collect();
+        let facts: Vec<String> = d.facts(digits).lines.iter().map(|m| m.render(look.lang)).collect();
         for row in d.watch_rows(digits) {
             let watch = format!("{}\n", row.text.render(look.lang));
             texts.push(Span::new(watch, theme.accent));
@@ -88,63 +70,25 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: 
     let fewest = text_lines.min(left / 4).min(LEAST_TEXT);
     let text_height = text_lines.min(left.saturating_sub(stage.wanted(area.width)).max(fewest));
 
-    let tables = Rect {
-        y: area.y + head_height,
-        height: left - text_height,
-        ..area
-    };
+    let tables = Rect { y: area.y + head_height, height: left - text_height, ..area };
     let used = stage.draw(app, tables, buf, look, shown);
     // The derivation follows its tables; what is left over stays free below.
-    let below = Rect {
-        y: tables.y + used,
-        height: derivation_height,
-        ..area
-    };
+    let below = Rect { y: tables.y + used, height: derivation_height, ..area };
     let first = chosen
         .and_then(|id| derivation.line_of(id))
         .map_or(0, |l| l.saturating_sub(usize::from(derivation_height) / 2));
     let focused = app.ui.focus != Focus::Steps;
-    for (place, id) in derivation.render(
-        below,
-        buf,
-        first,
-        chosen.filter(|_| focused || chosen.is_some()),
-        look,
-    ) {
+    for (place, id) in derivation.render(below, buf, first, chosen.filter(|_| focused || chosen.is_some()), look) {
         shown.hits.push((place, Target::Term(id)));
     }
     if derivation.height() > usize::from(derivation_height) && derivation_height > 0 {
-        let x = area
-            .right()
-            .saturating_sub(look.width(look.glyphs.ellipsis));
-        put(
-            buf,
-            area,
-            (x, below.bottom() - 1),
-            look.glyphs.ellipsis,
-            3,
-            theme.dim,
-            look,
-        );
+        let x = area.right().saturating_sub(look.width(look.glyphs.ellipsis));
+        put(buf, area, (x, below.bottom() - 1), look.glyphs.ellipsis, 3, theme.dim, look);
     }
-    let bottom = Rect {
-        y: below.bottom(),
-        height: text_height,
-        ..area
-    };
+    let bottom = Rect { y: below.bottom(), height: text_height, ..area };
     text.render(bottom, buf, 0, None, look);
     if text.height() > usize::from(text_height) && text_height > 0 {
-        let x = area
-            .right()
-            .saturating_sub(look.width(look.glyphs.ellipsis));
-        put(
-            buf,
-            area,
-            (x, bottom.bottom() - 1),
-            look.glyphs.ellipsis,
-            3,
-            theme.dim,
-            look,
-        );
+        let x = area.right().saturating_sub(look.width(look.glyphs.ellipsis));
+        put(buf, area, (x, bottom.bottom() - 1), look.glyphs.ellipsis, 3, theme.dim, look);
     }
 }

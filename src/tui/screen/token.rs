@@ -40,9 +40,7 @@ struct Row {
 /// The axis of a view that its rows run along: tokens, with nothing but columns beside.
 fn token_axis(view: &View) -> Option<usize> {
     let axes = view.cells.of.axes();
-    let axis = axes
-        .iter()
-        .position(|a| matches!(a, Axis::Token | Axis::Query))?;
+    let axis = axes.iter().position(|a| matches!(a, Axis::Token | Axis::Query))?;
     let last = axes.len() - 1;
     let columns = (axis + 1..=last).filter(|d| view.cells.ranges[*d].len() > 1);
     let leading = (0..axis).all(|d| view.cells.ranges[d].len() == 1);
@@ -109,10 +107,7 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
     let rows_of = |i: usize| {
         let own = |v: &&View| list[i].run == here.run && v.run == here.run;
         let views = list[i].views.iter().enumerate();
-        views
-            .filter(move |(_, v)| own(v))
-            .filter_map(|(k, v)| row_in(d, i, k, v, &token))
-            .collect::<Vec<Row>>()
+        views.filter(move |(_, v)| own(v)).filter_map(|(k, v)| row_in(d, i, k, v, &token)).collect::<Vec<Row>>()
     };
     // No more than a screen of rows before and after: the rest of a long run is not looked at.
     let next = (d.position() + 1).min(list.len());
@@ -134,11 +129,7 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
     let middle = at.saturating_sub(height / 2);
     let first = follow(middle, at, height.max(1), rows.len());
     for (k, row) in rows.iter().enumerate().skip(first).take(height) {
-        let line = Rect {
-            y: area.y + 1 + (k - first) as u16,
-            height: 1,
-            ..area
-        };
+        let line = Rect { y: area.y + 1 + (k - first) as u16, height: 1, ..area };
         one(app, row, k == at, line, buf, look);
     }
 }
@@ -165,18 +156,11 @@ fn one(app: &App, row: &Row, current: bool, line: Rect, buf: &mut Buffer, look: 
         text.push_str(apart);
         text.push_str(&digits.format(number(c)));
     }
-    let style = if current {
-        look.theme.accent
-    } else {
-        look.theme.text
-    };
+    let style = if current { look.theme.accent } else { look.theme.text };
     let head = format!("{:>4} {}", step.label(), view.symbol);
     let pieces = [
         (look.fit(&head, 18, Align::Left), style),
-        (
-            look.fit(&format!("‖{}‖", digits.format(norm)), 12, Align::Right),
-            look.theme.dim,
-        ),
+        (look.fit(&format!("‖{}‖", digits.format(norm)), 12, Align::Right), look.theme.dim),
         (text, style),
     ];
     let mut x = line.x;

@@ -26,10 +26,7 @@ const LINES: usize = 6;
 
 /// Key hints of this view.
 pub(super) fn hints(look: &Look) -> Vec<Hint> {
-    let hint = |actions: &[Action], key: &str| Hint {
-        actions: actions.to_vec(),
-        word: tr(look.lang, key),
-    };
+    let hint = |actions: &[Action], key: &str| Hint { actions: actions.to_vec(), word: tr(look.lang, key) };
     vec![
         hint(&[Action::Left, Action::Right], "tui.hint.update"),
         hint(&[Action::PageUp, Action::PageDown], "tui.hint.ten"),
@@ -47,17 +44,10 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
     if let Some(why) = &t.failed {
         return nothing(why, area, buf, look);
     }
-    let row = |i: u16| Rect {
-        y: area.y + i.min(area.height),
-        height: 1.min(area.height.saturating_sub(i)),
-        ..area
-    };
+    let row = |i: u16| Rect { y: area.y + i.min(area.height), height: 1.min(area.height.saturating_sub(i)), ..area };
     let digits = app.ui.settings.digits;
     let glance = t.glance();
-    let mut left = Msg::new("training.after")
-        .arg("at", t.at)
-        .arg("made", t.made())
-        .render(look.lang);
+    let mut left = Msg::new("training.after").arg("at", t.at).arg("made", t.made()).render(look.lang);
     if let Some(g) = glance {
         if g.look.update == t.at {
             let loss = Msg::new("training.loss").arg("loss", digits.format(g.look.loss));
@@ -78,19 +68,13 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
         tr(look.lang, "training.computing").to_owned()
     } else if t.losses.is_empty() {
         let updates = t.rule.steps;
-        Msg::new("training.none_yet")
-            .arg("updates", updates)
-            .render(look.lang)
+        Msg::new("training.none_yet").arg("updates", updates).render(look.lang)
     } else {
         format!("{} · lr {}", t.rule.kind.name(), t.rule.lr)
     };
     status::ends(row(0), buf, &left, &right, look);
     slider(t, row(1), buf, look);
-    let body = Rect {
-        y: area.y + 2.min(area.height),
-        height: area.height.saturating_sub(2),
-        ..area
-    };
+    let body = Rect { y: area.y + 2.min(area.height), height: area.height.saturating_sub(2), ..area };
     let Some(glance) = glance else { return };
     let picture = |p: Picture, place: Rect, buf: &mut Buffer| match p {
         Picture::Loss => loss(app, place, buf, look),
@@ -137,20 +121,8 @@ fn slider(t: &Training, area: Rect, buf: &mut Buffer, look: &Look) {
     let place = |n: u64| (n as f64 / all as f64 * f64::from(area.width - 1)).round() as u16;
     let theme = &look.theme;
     for x in 0..area.width {
-        let style = if x <= place(t.made()) && t.made() > 0 {
-            theme.accent
-        } else {
-            theme.dim
-        };
-        put(
-            buf,
-            area,
-            (area.x + x, area.y),
-            look.glyphs.frame[0],
-            1,
-            style,
-            look,
-        );
+        let style = if x <= place(t.made()) && t.made() > 0 { theme.accent } else { theme.dim };
+        put(buf, area, (area.x + x, area.y), look.glyphs.frame[0], 1, style, look);
     }
     let at = (area.x + place(t.at), area.y);
     put(buf, area, at, look.glyphs.here, 1, theme.cursor, look);
@@ -158,20 +130,8 @@ fn slider(t: &Training, area: Rect, buf: &mut Buffer, look: &Look) {
 
 /// A line with a picture's name; returns the room below.
 fn headed(text: &str, area: Rect, buf: &mut Buffer, look: &Look) -> Rect {
-    put(
-        buf,
-        area,
-        (area.x, area.y),
-        text,
-        area.width,
-        look.theme.title,
-        look,
-    );
-    Rect {
-        y: area.y + 1.min(area.height),
-        height: area.height.saturating_sub(1),
-        ..area
-    }
+    put(buf, area, (area.x, area.y), text, area.width, look.theme.title, look);
+    Rect { y: area.y + 1.min(area.height), height: area.height.saturating_sub(1), ..area }
 }
 
 /// The loss before each update, and that after the last one.
@@ -186,18 +146,11 @@ fn loss(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
             *v = v.log10();
         }
     }
-    let key = if log {
-        "training.log_loss"
-    } else {
-        "training.loss_title"
-    };
+    let key = if log { "training.log_loss" } else { "training.loss_title" };
     let body = headed(tr(look.lang, key), area, buf, look);
     let end = t.made().to_string();
     Chart {
-        series: &[Series {
-            name: tr(look.lang, "training.series").to_owned(),
-            values,
-        }],
+        series: &[Series { name: tr(look.lang, "training.series").to_owned(), values }],
         digits: app.ui.settings.digits,
         ends: ("0", &end),
         cursor: usize::try_from(t.at).ok(),
@@ -210,20 +163,11 @@ fn gradients(app: &App, glance: &Glance, area: Rect, buf: &mut Buffer, look: &Lo
     let t = app.debugger.training();
     let alone = t.only == Some(Picture::Gradients);
     let norms = &glance.look.gradients;
-    let mut bars: Vec<Bar> = norms
-        .iter()
-        .map(|n| Bar {
-            label: n.part.clone(),
-            value: n.parameters,
-            marked: false,
-        })
-        .collect();
+    let mut bars: Vec<Bar> =
+        norms.iter().map(|n| Bar { label: n.part.clone(), value: n.parameters, marked: false }).collect();
     if alone {
-        let own = glance.parameters.iter().map(|(path, value)| Bar {
-            label: path.clone(),
-            value: *value,
-            marked: false,
-        });
+        let own =
+            glance.parameters.iter().map(|(path, value)| Bar { label: path.clone(), value: *value, marked: false });
         bars.extend(own);
     }
     // Bars below the chart where there is room for both.
@@ -236,25 +180,18 @@ fn gradients(app: &App, glance: &Glance, area: Rect, buf: &mut Buffer, look: &Lo
     } else {
         0
     };
-    let chart = Rect {
-        height: area.height - listed,
-        ..area
-    };
+    let chart = Rect { height: area.height - listed, ..area };
     if !chart.is_empty() {
         let body = headed(tr(look.lang, "training.gradients_title"), chart, buf, look);
         let step = (t.made() + 1).div_ceil(POINTS).max(1);
         let parts = norms.len();
         // The first, the last, and others evenly between.
         let lines = parts.min(LINES);
-        let chosen =
-            (0..lines).map(|i| i * parts.saturating_sub(1) / lines.saturating_sub(1).max(1));
+        let chosen = (0..lines).map(|i| i * parts.saturating_sub(1) / lines.saturating_sub(1).max(1));
         let series: Vec<Series> = chosen
             .filter_map(|p| {
                 let part = &norms.get(p)?.part;
-                Some(Series {
-                    name: part.clone(),
-                    values: across(t, part, step),
-                })
+                Some(Series { name: part.clone(), values: across(t, part, step) })
             })
             .collect();
         let end = t.made().to_string();
@@ -266,11 +203,7 @@ fn gradients(app: &App, glance: &Glance, area: Rect, buf: &mut Buffer, look: &Lo
         }
         .render(body, buf, look);
     }
-    let below = Rect {
-        y: chart.bottom(),
-        height: listed,
-        ..area
-    };
+    let below = Rect { y: chart.bottom(), height: listed, ..area };
     if !below.is_empty() {
         let text = Msg::new("training.norms_title").arg("update", glance.look.update);
         let body = headed(&text.render(look.lang), below, buf, look);
@@ -302,10 +235,7 @@ fn across(t: &Training, part: &str, step: u64) -> Vec<f64> {
             _ => f64::NAN,
         }
     };
-    (0..=t.made())
-        .step_by(step as usize)
-        .map(|u| value(u as f64))
-        .collect()
+    (0..=t.made()).step_by(step as usize).map(|u| value(u as f64)).collect()
 }
 
 /// One attention map of the first sentence.
@@ -345,23 +275,15 @@ fn heat(app: &App, map: &AttentionMap, area: Rect, buf: &mut Buffer, look: &Look
     let row_label = |r: usize| labels.as_ref().and_then(|l| l.0.get(r)).unwrap_or_default();
     let column_label = |c: usize| labels.as_ref().and_then(|l| l.1.get(c)).unwrap_or_default();
     let scale = Scale::sequential(0.0, 1.0);
-    let widest = |n: usize, f: &dyn Fn(usize) -> String| {
-        (0..n.min(64))
-            .map(|i| look.width(&f(i)))
-            .max()
-            .unwrap_or(0)
-            .min(10)
-    };
+    let widest =
+        |n: usize, f: &dyn Fn(usize) -> String| (0..n.min(64)).map(|i| look.width(&f(i))).max().unwrap_or(0).min(10);
     let labelled = widest(columns, &column_label);
     // Words beside numbers tell more than blocks: digits go first.
     let (two, one) = (NumberFormat::Decimals(2), NumberFormat::Decimals(1));
     let ways = [(digits, 10), (two, 10), (one, 10), (two, 5), (one, 3)];
     let way = ways.into_iter().find_map(|(digits, cut)| {
         let all = map.weights.iter().take(64).flat_map(|r| r.iter().take(64));
-        let number = all
-            .map(|x| look.width(&digits.format(*x)))
-            .max()
-            .unwrap_or(1);
+        let number = all.map(|x| look.width(&digits.format(*x))).max().unwrap_or(1);
         let column = u32::from(number.max(labelled.min(cut)) + 1);
         let wanted = columns as u32 * column + u32::from(widest(rows, &row_label)) + 1;
         (wanted <= u32::from(area.width)).then_some((digits, cut.max(number)))
@@ -388,22 +310,11 @@ fn heat(app: &App, map: &AttentionMap, area: Rect, buf: &mut Buffer, look: &Look
     }
     let sample = |rows: std::ops::Range<usize>, columns: std::ops::Range<usize>| {
         let cells = rows.flat_map(|r| columns.clone().map(move |c| map.weights[r][c]));
-        let most = cells.fold(
-            f64::NEG_INFINITY,
-            |a, b| if b.is_nan() || b > a { b } else { a },
-        );
+        let most = cells.fold(f64::NEG_INFINITY, |a, b| if b.is_nan() || b > a { b } else { a });
         (most, CellKind::of(most))
     };
-    Blocks {
-        rows: 0..rows,
-        columns: 0..columns,
-        sample: &sample,
-        scale,
-        cursor: None,
-        window: None,
-        numbered: true,
-    }
-    .render(area, buf, look);
+    Blocks { rows: 0..rows, columns: 0..columns, sample: &sample, scale, cursor: None, window: None, numbered: true }
+        .render(area, buf, look);
 }
 
 /// Words at the places of their embeddings.
@@ -418,11 +329,7 @@ fn embeddings(app: &App, glance: &Glance, area: Rect, buf: &mut Buffer, look: &L
         return;
     }
     let share = |x: f64, (low, high): (f64, f64)| {
-        if high > low {
-            ((x - low) / (high - low)).clamp(0.0, 1.0)
-        } else {
-            0.5
-        }
+        if high > low { ((x - low) / (high - low)).clamp(0.0, 1.0) } else { 0.5 }
     };
     let point = look.glyphs.points[0];
     // Points first: they are never covered by a word.

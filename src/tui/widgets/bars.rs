@@ -87,15 +87,7 @@ impl Bars<'_> {
             let cell = scale.style(bar.value.abs(), kind, &look.theme, &look.palette);
             // The colour of a value is a ground; a bar is drawn in it. Without colours there is none.
             let colour = cell.bg.map_or(look.theme.text, |c| look.theme.text.fg(c));
-            put(
-                buf,
-                area,
-                (x, y),
-                &strip(length, room, look),
-                room,
-                colour,
-                look,
-            );
+            put(buf, area, (x, y), &strip(length, room, look), room, colour, look);
         }
         offset
     }

@@ -48,9 +48,7 @@ impl Shown {
     /// The first cell of the block at a place of the screen.
     pub fn hit(&self, x: u16, y: u16) -> Option<(usize, usize)> {
         let row = self.rows.get(usize::from(y.checked_sub(self.area.y)?))?;
-        let column = self
-            .columns
-            .get(usize::from(x.checked_sub(self.area.x)? / BLOCK))?;
+        let column = self.columns.get(usize::from(x.checked_sub(self.area.x)? / BLOCK))?;
         Some((row.start, column.start))
     }
 }
@@ -74,11 +72,7 @@ impl Blocks<'_> {
     /// Draws the blocks.
     pub fn render(&self, area: Rect, buf: &mut Buffer, look: &Look) -> Shown {
         let whole = area.intersection(buf.area);
-        let area = if self.numbered {
-            self.numbers(whole, buf, look)
-        } else {
-            whole
-        };
+        let area = if self.numbered { self.numbers(whole, buf, look) } else { whole };
         let rows = split(&self.rows, usize::from(area.height));
         let columns = split(&self.columns, usize::from(area.width / BLOCK));
         let shades = look.glyphs.shades;
@@ -99,36 +93,21 @@ impl Blocks<'_> {
                     }
                 };
                 let inside = |r: &Range<usize>, c: &Range<usize>| {
-                    r.start < row.end
-                        && row.start < r.end
-                        && c.start < column.end
-                        && column.start < c.end
+                    r.start < row.end && row.start < r.end && c.start < column.end && column.start < c.end
                 };
                 if let Some((r, c)) = &self.window
                     && inside(r, c)
                 {
                     style = style.patch(look.theme.lit);
                 }
-                if self
-                    .cursor
-                    .is_some_and(|(r, c)| row.contains(&r) && column.contains(&c))
-                {
+                if self.cursor.is_some_and(|(r, c)| row.contains(&r) && column.contains(&c)) {
                     style = style.patch(look.theme.cursor);
                 }
                 let x = area.x + i as u16 * BLOCK;
                 put(buf, area, (x, y), &text, BLOCK, style, look);
             }
         }
-        Shown {
-            area: Rect::new(
-                area.x,
-                area.y,
-                columns.len() as u16 * BLOCK,
-                rows.len() as u16,
-            ),
-            rows,
-            columns,
-        }
+        Shown { area: Rect::new(area.x, area.y, columns.len() as u16 * BLOCK, rows.len() as u16), rows, columns }
     }
 
     /// Numbers every few rows and columns; returns the room that is left for the blocks.
@@ -138,12 +117,7 @@ impl Blocks<'_> {
         if area.height < 4 || area.width < gutter.saturating_add(4 * BLOCK) {
             return area;
         }
-        let inner = Rect::new(
-            area.x + gutter,
-            area.y + 1,
-            area.width - gutter,
-            area.height - 1,
-        );
+        let inner = Rect::new(area.x + gutter, area.y + 1, area.width - gutter, area.height - 1);
         let style = look.theme.label;
         let rows = split(&self.rows, usize::from(inner.height));
         for (y, row) in (inner.y..).zip(&rows).step_by(NUMBERED_ROWS) {

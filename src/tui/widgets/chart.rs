@@ -40,17 +40,12 @@ impl Chart<'_> {
             let all = self.series.iter().flat_map(|s| &s.values);
             all.copied().filter(|v| v.is_finite())
         };
-        let (min, max) = finite().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| {
-            (a.min(v), b.max(v))
-        });
+        let (min, max) = finite().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)));
         if area.height < 3 || area.width < 8 || min > max {
             return;
         }
         let (top, bottom) = (self.digits.format(max), self.digits.format(min));
-        let axis = look
-            .width(&top)
-            .max(look.width(&bottom))
-            .min(area.width / 3);
+        let axis = look.width(&top).max(look.width(&bottom)).min(area.width / 3);
         let theme = &look.theme;
         // Several lines in one braille cell could not be told apart without colours: points then.
         let braille = look.glyphs.braille && (self.series.len() == 1 || theme.depth != Depth::None);
@@ -58,55 +53,21 @@ impl Chart<'_> {
         let names = self.names(area, braille, look);
         let above = names.last().map_or(1, |n| n.1 + 1);
         let above = above.min((area.height / 2).max(1));
-        let plot = Rect::new(
-            area.x + axis + 1,
-            area.y + above,
-            area.width - axis - 1,
-            area.height - above - 1,
-        );
+        let plot = Rect::new(area.x + axis + 1, area.y + above, area.width - axis - 1, area.height - above - 1);
         for (y, text) in [(plot.y, &top), (plot.bottom() - 1, &bottom)] {
             let text = look.fit(text, axis, Align::Right);
             put(buf, area, (area.x, y), &text, axis, theme.dim, look);
         }
         for (i, (x, line, text)) in names.iter().enumerate().filter(|(_, n)| n.1 < above) {
             let (x, y) = (area.x + x, area.y + line);
-            put(
-                buf,
-                area,
-                (x, y),
-                text,
-                area.right() - x,
-                colour(i, look),
-                look,
-            );
+            put(buf, area, (x, y), text, area.right() - x, colour(i, look), look);
         }
-        let n = self
-            .series
-            .iter()
-            .map(|s| s.values.len())
-            .max()
-            .unwrap_or(0);
+        let n = self.series.iter().map(|s| s.values.len()).max().unwrap_or(0);
         let last_line = plot.bottom();
         let (first, last) = self.ends;
-        put(
-            buf,
-            area,
-            (plot.x, last_line),
-            first,
-            plot.width / 2,
-            theme.dim,
-            look,
-        );
+        put(buf, area, (plot.x, last_line), first, plot.width / 2, theme.dim, look);
         let width = look.width(last).min(plot.width / 2);
-        put(
-            buf,
-            area,
-            (plot.right() - width, last_line),
-            last,
-            width,
-            theme.dim,
-            look,
-        );
+        put(buf, area, (plot.right() - width, last_line), last, width, theme.dim, look);
 
         let (fine_x, fine_y) = if braille { (2, 4) } else { (1, 1) };
         let columns = usize::from(plot.width) * fine_x;
@@ -125,11 +86,7 @@ impl Chart<'_> {
                 };
                 // Halved first: the difference of two large numbers may not be a number.
                 let span = max / 2.0 - min / 2.0;
-                let share = if span > 0.0 {
-                    (value / 2.0 - min / 2.0) / span
-                } else {
-                    0.5
-                };
+                let share = if span > 0.0 { (value / 2.0 - min / 2.0) / span } else { 0.5 };
                 let row = ((1.0 - share) * (rows - 1) as f64).round() as usize;
                 let row = row.min(rows - 1);
                 // Steep parts are joined up.

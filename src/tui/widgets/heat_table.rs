@@ -36,9 +36,7 @@ pub struct Lit<'a> {
 
 impl Lit<'_> {
     fn has(&self, row: usize, column: usize) -> bool {
-        self.rows.contains(&row)
-            || self.columns.contains(&column)
-            || self.cells.binary_search(&(row, column)).is_ok()
+        self.rows.contains(&row) || self.columns.contains(&column) || self.cells.binary_search(&(row, column)).is_ok()
     }
 }
 
@@ -100,23 +98,14 @@ impl HeatTable<'_> {
             return Shown::default();
         }
         // Where there are labels at all, every visible row and the header line keep room for them.
-        let has_header =
-            area.height > 1 && (0..columns.min(64)).any(|c| !(self.column_label)(c).is_empty());
+        let has_header = area.height > 1 && (0..columns.min(64)).any(|c| !(self.column_label)(c).is_empty());
         let header = u16::from(has_header);
         let fits = usize::from(area.height - header);
         // The last line tells of rows below.
-        let body = if rows > fits && fits > 1 {
-            fits - 1
-        } else {
-            fits
-        };
-        let cursor = self
-            .cursor
-            .map(|(r, c)| (r.min(rows - 1), c.min(columns - 1)));
+        let body = if rows > fits && fits > 1 { fits - 1 } else { fits };
+        let cursor = self.cursor.map(|(r, c)| (r.min(rows - 1), c.min(columns - 1)));
         let first = self.offset.0.min(rows.saturating_sub(body));
-        let first = cursor.map_or(first, |c| {
-            crate::tui::draw::follow(first, c.0, body.max(1), rows)
-        });
+        let first = cursor.map_or(first, |c| crate::tui::draw::follow(first, c.0, body.max(1), rows));
         let row_range = first..(first + body).min(rows);
         let label = row_range
             .clone()
@@ -141,9 +130,7 @@ impl HeatTable<'_> {
             let column = columns.first + i;
             shown.at.push((x, *width));
             if has_header {
-                let style = if self.lit.columns.contains(&column)
-                    || cursor.is_some_and(|c| c.1 == column)
-                {
+                let style = if self.lit.columns.contains(&column) || cursor.is_some_and(|c| c.1 == column) {
                     look.theme.label.add_modifier(Modifier::BOLD)
                 } else {
                     look.theme.label
@@ -179,25 +166,13 @@ impl HeatTable<'_> {
         }
         self.more(&shown, area, left, buf, look);
         let bottom = shown.y + row_range.len() as u16 + u16::from(row_range.len() < rows);
-        shown.used = (
-            x.saturating_sub(1).min(area.right()).saturating_sub(area.x),
-            bottom.min(area.bottom()) - area.y,
-        );
+        shown.used = (x.saturating_sub(1).min(area.right()).saturating_sub(area.x), bottom.min(area.bottom()) - area.y);
         shown
     }
 
-    fn style(
-        &self,
-        cell: &HeatCell,
-        row: usize,
-        column: usize,
-        cursor: Option<(usize, usize)>,
-        look: &Look,
-    ) -> Style {
+    fn style(&self, cell: &HeatCell, row: usize, column: usize, cursor: Option<(usize, usize)>, look: &Look) -> Style {
         let theme = &look.theme;
-        let mut style = self
-            .scale
-            .style(cell.value, cell.kind, theme, &look.palette);
+        let mut style = self.scale.style(cell.value, cell.kind, theme, &look.palette);
         if cell.changed {
             style = style.add_modifier(theme.changed.add_modifier);
         }
@@ -211,13 +186,7 @@ impl HeatTable<'_> {
     }
 
     /// The columns that fit from the offset on, or up to the cursor where it would not be among them.
-    fn columns(
-        &self,
-        rows: &Range<usize>,
-        cursor: Option<usize>,
-        room: u16,
-        look: &Look,
-    ) -> Columns {
+    fn columns(&self, rows: &Range<usize>, cursor: Option<usize>, room: u16, look: &Look) -> Columns {
         let all = self.size.1;
         let first = self.offset.1.min(all - 1);
         let first = cursor.map_or(first, |c| first.min(c));
@@ -227,24 +196,15 @@ impl HeatTable<'_> {
             Some(cursor) if cursor >= seen => {
                 let mut cells = self.take((0..=cursor).rev(), rows, room, look);
                 cells.reverse();
-                Columns {
-                    first: cursor + 1 - cells.len(),
-                    cells,
-                }
+                Columns { first: cursor + 1 - cells.len(), cells }
             }
             // Nothing more to the right: fill the room from the left.
             _ if seen == all && first > 0 => {
                 let mut cells = self.take((0..all).rev(), rows, room, look);
                 cells.reverse();
-                Columns {
-                    first: all - cells.len(),
-                    cells,
-                }
+                Columns { first: all - cells.len(), cells }
             }
-            _ => Columns {
-                first,
-                cells: forward,
-            },
+            _ => Columns { first, cells: forward },
         }
     }
 

@@ -15,13 +15,7 @@ enum Row {
 }
 
 /// Draws help from line `scroll` on; returns the line that was really first, and how many there are.
-pub fn render(
-    area: Rect,
-    buf: &mut Buffer,
-    keymap: &Keymap,
-    scroll: usize,
-    look: &Look,
-) -> (usize, usize) {
+pub fn render(area: Rect, buf: &mut Buffer, keymap: &Keymap, scroll: usize, look: &Look) -> (usize, usize) {
     let area = area.intersection(buf.area);
     let arrows = look.glyphs.set == GlyphSet::Unicode;
     let mut rows = Vec::new();
@@ -35,11 +29,7 @@ pub fn render(
             rows.push(Row::Title(tr(look.lang, line.context.key())));
         }
         let keys: Vec<_> = line.keys.iter().map(|k| k.label(arrows)).collect();
-        rows.push(Row::Keys(
-            keys.join("  "),
-            format!(":{}", line.action.line()),
-            line.action.describe(look.lang),
-        ));
+        rows.push(Row::Keys(keys.join("  "), format!(":{}", line.action.line()), line.action.describe(look.lang)));
     }
     let widest = |f: &dyn Fn(&Row) -> u16| rows.iter().map(f).max().unwrap_or(0);
     let keys = widest(&|r| match r {
@@ -52,25 +42,13 @@ pub fn render(
     });
     let keys = keys.min(area.width / 3);
     // On a narrow screen what a key does matters more than the command's name.
-    let command = if area.width >= 70 {
-        command.min(area.width / 4)
-    } else {
-        0
-    };
+    let command = if area.width >= 70 { command.min(area.width / 4) } else { 0 };
     let first = scroll.min(rows.len().saturating_sub(usize::from(area.height)));
     for (y, row) in (area.y..area.bottom()).zip(rows.iter().skip(first)) {
         match row {
             Row::Blank => {}
             Row::Title(text) => {
-                put(
-                    buf,
-                    area,
-                    (area.x, y),
-                    text,
-                    area.width,
-                    look.theme.title,
-                    look,
-                );
+                put(buf, area, (area.x, y), text, area.width, look.theme.title, look);
             }
             Row::Keys(k, c, does) => {
                 let mut x = area.x;

@@ -9,13 +9,7 @@ use crate::tui::draw::{Look, put};
 use crate::tui::theme::Depth;
 
 /// Draws the legend in one line: `-4 ▇▇▇ 0 ▇▇▇ 4`, with the word `log` where the scale is. Returns the cells used.
-pub fn render(
-    area: Rect,
-    buf: &mut Buffer,
-    scale: &Scale,
-    digits: NumberFormat,
-    look: &Look,
-) -> u16 {
+pub fn render(area: Rect, buf: &mut Buffer, scale: &Scale, digits: NumberFormat, look: &Look) -> u16 {
     let area = area.intersection(buf.area);
     if area.is_empty() {
         return 0;
@@ -40,15 +34,7 @@ pub fn render(
     if taken > area.width {
         // No room for colours: the ends alone still say what the range is.
         let text = format!("{min} .. {max}");
-        return put(
-            buf,
-            area,
-            (area.x, area.y),
-            &text,
-            area.width,
-            look.theme.dim,
-            look,
-        );
+        return put(buf, area, (area.x, area.y), &text, area.width, look.theme.dim, look);
     }
     let ramp = area.width.saturating_sub(taken).min(32);
     let mut x = area.x;
@@ -59,29 +45,19 @@ pub fn render(
     let theme = &look.theme;
     let shades = look.glyphs.shades;
     let coloured = theme.depth != Depth::None;
-    let steps = |write: &mut dyn FnMut(&mut u16, &str, ratatui::style::Style),
-                 x: &mut u16,
-                 from: f64,
-                 to: f64,
-                 n: u16| {
-        for i in 0..n {
-            let t = from + (to - from) * (f64::from(i) + 0.5) / f64::from(n);
-            let value = scale.min + (scale.max - scale.min) * t;
-            let linear = Scale {
-                log: false,
-                ..*scale
-            };
-            let style = linear.style(value, CellKind::Value, theme, &look.palette);
-            let shade = (linear.magnitude(value) * (shades.len() - 1) as f64).round() as usize;
-            // A shade over a colour would mix it with that of the text.
-            let shade = if coloured {
-                0
-            } else {
-                shade.min(shades.len() - 1)
-            };
-            write(x, shades[shade], style);
-        }
-    };
+    let steps =
+        |write: &mut dyn FnMut(&mut u16, &str, ratatui::style::Style), x: &mut u16, from: f64, to: f64, n: u16| {
+            for i in 0..n {
+                let t = from + (to - from) * (f64::from(i) + 0.5) / f64::from(n);
+                let value = scale.min + (scale.max - scale.min) * t;
+                let linear = Scale { log: false, ..*scale };
+                let style = linear.style(value, CellKind::Value, theme, &look.palette);
+                let shade = (linear.magnitude(value) * (shades.len() - 1) as f64).round() as usize;
+                // A shade over a colour would mix it with that of the text.
+                let shade = if coloured { 0 } else { shade.min(shades.len() - 1) };
+                write(x, shades[shade], style);
+            }
+        };
     write(&mut x, &min, theme.dim);
     write(&mut x, " ", theme.text);
     if middle.is_empty() {

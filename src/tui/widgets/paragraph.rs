@@ -20,11 +20,7 @@ pub struct Span {
 impl Span {
     /// A part that cannot be chosen.
     pub fn new(text: impl Into<String>, style: Style) -> Self {
-        Self {
-            text: text.into(),
-            style,
-            id: None,
-        }
+        Self { text: text.into(), style, id: None }
     }
 
     /// A part that stands for `id`.
@@ -87,9 +83,7 @@ impl Wrapped {
 
     /// The first line that holds `id`.
     pub fn line_of(&self, id: usize) -> Option<usize> {
-        self.lines
-            .iter()
-            .position(|l| l.iter().any(|p| p.2 == Some(id)))
+        self.lines.iter().position(|l| l.iter().any(|p| p.2 == Some(id)))
     }
 
     /// Draws from line `scroll` on, with `chosen` under the cursor; returns where the parts with an id are.
@@ -112,15 +106,7 @@ impl Wrapped {
                     _ => *style,
                 };
                 let left = area.right().saturating_sub(x);
-                let used = put(
-                    buf,
-                    area,
-                    (x, y),
-                    &self.text[range.clone()],
-                    left,
-                    style,
-                    look,
-                );
+                let used = put(buf, area, (x, y), &self.text[range.clone()], left, style, look);
                 if let Some(id) = id
                     && used > 0
                 {

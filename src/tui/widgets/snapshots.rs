@@ -48,25 +48,14 @@ fn table(look: &Look, size: (u16, u16), offset: (usize, usize), cursor: (usize, 
                 let masked = value < -1e8 && value.is_finite();
                 heat_table::HeatCell {
                     value,
-                    text: if masked {
-                        "mask".to_owned()
-                    } else {
-                        NumberFormat::default().format(value)
-                    },
-                    kind: if masked {
-                        CellKind::Masked
-                    } else {
-                        CellKind::of(value)
-                    },
+                    text: if masked { "mask".to_owned() } else { NumberFormat::default().format(value) },
+                    kind: if masked { CellKind::Masked } else { CellKind::of(value) },
                     changed: (r, c) == (2, 0),
                 }
             },
             offset,
             cursor: Some(cursor),
-            lit: heat_table::Lit {
-                rows: &[3],
-                ..heat_table::Lit::default()
-            },
+            lit: heat_table::Lit { rows: &[3], ..heat_table::Lit::default() },
             scale: Scale::diverging(-2.1, 2.075),
             widest: 9,
         }
@@ -78,17 +67,11 @@ fn table(look: &Look, size: (u16, u16), offset: (usize, usize), cursor: (usize, 
 fn heat_tables() {
     for set in GlyphSet::ALL {
         let look = look(set, Lang::En);
-        insta::assert_snapshot!(
-            format!("heat_table_{set}"),
-            with_styles(&table(&look, (40, 5), (0, 0), (1, 0)))
-        );
+        insta::assert_snapshot!(format!("heat_table_{set}"), with_styles(&table(&look, (40, 5), (0, 0), (1, 0))));
     }
     // Too small for everything: what is there, what is not, and the cursor in sight.
     let look = look(GlyphSet::Unicode, Lang::En);
-    insta::assert_snapshot!(
-        "heat_table_window",
-        with_styles(&table(&look, (17, 4), (0, 0), (3, 2)))
-    );
+    insta::assert_snapshot!("heat_table_window", with_styles(&table(&look, (17, 4), (0, 0), (3, 2))));
 }
 
 #[test]
@@ -96,11 +79,7 @@ fn the_cursor_cell_is_reversed_and_the_lit_row_underlined() {
     use ratatui::style::Modifier;
     let look = look(GlyphSet::Unicode, Lang::En);
     let buf = table(&look, (40, 5), (0, 0), (1, 0));
-    let reversed = |y: u16| {
-        (0..40)
-            .filter(|x| buf[(*x, y)].modifier.contains(Modifier::REVERSED))
-            .count()
-    };
+    let reversed = |y: u16| (0..40).filter(|x| buf[(*x, y)].modifier.contains(Modifier::REVERSED)).count();
     assert_eq!([1, 2, 3, 4].map(reversed), [0, 6, 0, 0]);
     assert!(buf[(8, 4)].modifier.contains(Modifier::UNDERLINED));
 }
@@ -115,11 +94,7 @@ fn block_heatmaps() {
                 columns: 0..768,
                 sample: &|r, c| {
                     let v = (r.start as f64 - 256.0) / 256.0 * (c.start as f64 / 768.0);
-                    let kind = if c.start > 600 && r.start < 100 {
-                        CellKind::Masked
-                    } else {
-                        CellKind::of(v)
-                    };
+                    let kind = if c.start > 600 && r.start < 100 { CellKind::Masked } else { CellKind::of(v) };
                     (v, kind)
                 },
                 scale: Scale::diverging(-1.0, 1.0),
@@ -145,13 +120,7 @@ fn legends() {
         legend::render(row(3), buf, &log, digits, &look);
         let log = Scale::diverging(-2.1, 2.0).with_log(true);
         legend::render(row(4), buf, &log, digits, &look);
-        legend::render(
-            Rect::new(0, 2, 10, 1),
-            buf,
-            &Scale::diverging(-2.1, 2.0),
-            digits,
-            &look,
-        );
+        legend::render(Rect::new(0, 2, 10, 1), buf, &Scale::diverging(-2.1, 2.0), digits, &look);
     });
     insta::assert_snapshot!("legends", with_styles(&buf));
 }
@@ -182,14 +151,8 @@ fn trees() {
     for set in GlyphSet::ALL {
         let look = look(set, Lang::En);
         let buf = drawn((24, 5), |area, buf| {
-            tree::Tree {
-                len: lines.len(),
-                line: &|i| lines[i].clone(),
-                selected: Some(2),
-                offset: 0,
-                focused: true,
-            }
-            .render(area, buf, &look);
+            tree::Tree { len: lines.len(), line: &|i| lines[i].clone(), selected: Some(2), offset: 0, focused: true }
+                .render(area, buf, &look);
         });
         insta::assert_snapshot!(format!("tree_{set}"), with_styles(&buf));
     }
@@ -197,27 +160,13 @@ fn trees() {
 
 #[test]
 fn bar_lists() {
-    let bar = |label: &str, value, marked| bars::Bar {
-        label: label.to_owned(),
-        value,
-        marked,
-    };
-    let all = [
-        bar("love", 0.5261, true),
-        bar("简单", 0.31, false),
-        bar("courses", 0.002, false),
-    ];
+    let bar = |label: &str, value, marked| bars::Bar { label: label.to_owned(), value, marked };
+    let all = [bar("love", 0.5261, true), bar("简单", 0.31, false), bar("courses", 0.002, false)];
     for set in GlyphSet::ALL {
         let look = look(set, Lang::En);
         let buf = drawn((36, 3), |area, buf| {
-            bars::Bars {
-                bars: &all,
-                full: 1.0,
-                digits: NumberFormat::default(),
-                selected: Some(1),
-                offset: 0,
-            }
-            .render(area, buf, &look);
+            bars::Bars { bars: &all, full: 1.0, digits: NumberFormat::default(), selected: Some(1), offset: 0 }
+                .render(area, buf, &look);
         });
         insta::assert_snapshot!(format!("bars_{set}"), with_styles(&buf));
     }
@@ -233,13 +182,8 @@ fn charts() {
     for set in GlyphSet::ALL {
         let look = look(set, Lang::En);
         let buf = drawn((44, 9), |area, buf| {
-            chart::Chart {
-                series: &series,
-                digits: NumberFormat::Decimals(2),
-                ends: ("0", "39"),
-                cursor: Some(10),
-            }
-            .render(area, buf, &look);
+            chart::Chart { series: &series, digits: NumberFormat::Decimals(2), ends: ("0", "39"), cursor: Some(10) }
+                .render(area, buf, &look);
         });
         insta::assert_snapshot!(format!("chart_{set}"), with_styles(&buf));
     }
@@ -299,23 +243,13 @@ fn a_popup_keeps_its_border_over_wide_glyphs() {
 
 #[test]
 fn forms_and_prompts() {
-    for (set, lang) in GlyphSet::ALL
-        .into_iter()
-        .zip([Lang::Zh, Lang::Zh, Lang::En])
-    {
+    for (set, lang) in GlyphSet::ALL.into_iter().zip([Lang::Zh, Lang::Zh, Lang::En]) {
         let look = look(set, lang);
         let buf = drawn((50, 12), |area, buf| {
             let path = Editor::new("water_class-step23.md");
             let fields = [
-                dialog::Field::Choice {
-                    label: "格式",
-                    words: &FORMATS,
-                    chosen: 1,
-                },
-                dialog::Field::Line {
-                    label: "路径",
-                    editor: &path,
-                },
+                dialog::Field::Choice { label: "格式", words: &FORMATS, chosen: 1 },
+                dialog::Field::Line { label: "路径", editor: &path },
             ];
             dialog::form(Rect::new(0, 0, 40, 2), buf, &fields, 1, &look);
             let mut line = Prompt::new(PromptKind::Command, "co", &());
@@ -329,24 +263,15 @@ fn forms_and_prompts() {
 #[test]
 fn help_and_status_lines() {
     let keymap = Keymap::builtin();
-    for (set, lang) in GlyphSet::ALL
-        .into_iter()
-        .zip([Lang::Zh, Lang::Zh, Lang::En])
-    {
+    for (set, lang) in GlyphSet::ALL.into_iter().zip([Lang::Zh, Lang::Zh, Lang::En]) {
         let look = look(set, lang);
         let buf = drawn((78, 12), |area, buf| {
             status::ends(area, buf, "water_class · training", "23/95 · 5.10", &look);
             let body = Rect::new(0, 1, area.width, area.height - 2);
             help::render(body, buf, &keymap, 0, &look);
             let hints = [
-                status::Hint {
-                    actions: vec![Action::Prev, Action::Next],
-                    word: "step",
-                },
-                status::Hint {
-                    actions: vec![Action::Follow],
-                    word: "into",
-                },
+                status::Hint { actions: vec![Action::Prev, Action::Next], word: "step" },
+                status::Hint { actions: vec![Action::Follow], word: "into" },
             ];
             let foot = Rect::new(0, area.bottom() - 1, area.width, 1);
             status::hints(foot, buf, &hints, &keymap, Context::Steps, &look);

@@ -26,20 +26,8 @@ pub fn ends(area: Rect, buf: &mut Buffer, left: &str, right: &str, look: &Look) 
         width
     };
     let room = area.width - width;
-    let room = if width > 0 {
-        room.saturating_sub(1)
-    } else {
-        room
-    };
-    put(
-        buf,
-        area,
-        (area.x, area.y),
-        left,
-        room,
-        look.theme.title,
-        look,
-    );
+    let room = if width > 0 { room.saturating_sub(1) } else { room };
+    put(buf, area, (area.x, area.y), left, room, look.theme.title, look);
     let x = area.right() - width;
     put(buf, area, (x, area.y), right, width, look.theme.dim, look);
 }
@@ -54,45 +42,23 @@ pub struct Hint {
 }
 
 /// Draws the hints that fit, whole ones only, the first before the later ones; keys come from the keymap.
-pub fn hints(
-    area: Rect,
-    buf: &mut Buffer,
-    hints: &[Hint],
-    keymap: &Keymap,
-    context: Context,
-    look: &Look,
-) {
+pub fn hints(area: Rect, buf: &mut Buffer, hints: &[Hint], keymap: &Keymap, context: Context, look: &Look) {
     let area = area.intersection(buf.area);
     let arrows = look.glyphs.set == GlyphSet::Unicode;
     let mut x = area.x;
     for hint in hints {
-        let labels: Vec<_> = hint
-            .actions
-            .iter()
-            .filter_map(|a| keymap.label(context, a, arrows))
-            .collect();
+        let labels: Vec<_> = hint.actions.iter().filter_map(|a| keymap.label(context, a, arrows)).collect();
         if labels.is_empty() {
             continue;
         }
         let short = labels.iter().all(|l| l.chars().count() == 1);
         let keys = labels.join(if short { "" } else { "/" });
-        let width = look
-            .width(&keys)
-            .saturating_add(look.width(hint.word))
-            .saturating_add(1);
+        let width = look.width(&keys).saturating_add(look.width(hint.word)).saturating_add(1);
         if width > area.right().saturating_sub(x) {
             continue;
         }
         x += put(buf, area, (x, area.y), &keys, width, look.theme.key, look) + 1;
-        x += put(
-            buf,
-            area,
-            (x, area.y),
-            hint.word,
-            width,
-            look.theme.dim,
-            look,
-        ) + 2;
+        x += put(buf, area, (x, area.y), hint.word, width, look.theme.dim, look) + 2;
     }
 }
 

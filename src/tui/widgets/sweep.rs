@@ -60,13 +60,7 @@ fn content() -> impl Strategy<Value = Content> {
         (n.clone(), n.clone()),
         prop_oneof![n, Just(usize::MAX)],
     )
-        .prop_map(|(words, values, size, at, offset)| Content {
-            words,
-            values,
-            size,
-            at,
-            offset,
-        })
+        .prop_map(|(words, values, size, at, offset)| Content { words, values, size, at, offset })
 }
 
 fn draw_all(area: Rect, buf: &mut Buffer, c: &Content, look: &Look) {
@@ -83,11 +77,7 @@ fn draw_all(area: Rect, buf: &mut Buffer, c: &Content, look: &Look) {
         },
         offset: (c.offset, c.offset / 2),
         cursor: c.at.0.is_multiple_of(2).then_some(c.at),
-        lit: heat_table::Lit {
-            rows: &[1],
-            columns: &[2],
-            cells: &[(0, 0)],
-        },
+        lit: heat_table::Lit { rows: &[1], columns: &[2], cells: &[(0, 0)] },
         scale,
         widest: 10,
     }
@@ -113,11 +103,7 @@ fn draw_all(area: Rect, buf: &mut Buffer, c: &Content, look: &Look) {
             branch: tree::Branch::Folded,
             text: c.word(i),
             right: c.word(i + 1),
-            marks: tree::Marks {
-                failed: true,
-                bookmark: i % 2 == 0,
-                ..tree::Marks::default()
-            },
+            marks: tree::Marks { failed: true, bookmark: i % 2 == 0, ..tree::Marks::default() },
             dim: false,
         },
         selected: Some(c.at.0),
@@ -125,11 +111,7 @@ fn draw_all(area: Rect, buf: &mut Buffer, c: &Content, look: &Look) {
         focused: true,
     }
     .render(area, buf, look);
-    let bar = |i| bars::Bar {
-        label: c.word(i),
-        value: c.value(i),
-        marked: i == 1,
-    };
+    let bar = |i| bars::Bar { label: c.word(i), value: c.value(i), marked: i == 1 };
     bars::Bars {
         bars: &(0..c.words.len()).map(bar).collect::<Vec<_>>(),
         full: c.value(0),
@@ -138,10 +120,7 @@ fn draw_all(area: Rect, buf: &mut Buffer, c: &Content, look: &Look) {
         offset: c.offset,
     }
     .render(area, buf, look);
-    let series = |i: usize| chart::Series {
-        name: c.word(i),
-        values: c.values[i.min(c.values.len())..].to_vec(),
-    };
+    let series = |i: usize| chart::Series { name: c.word(i), values: c.values[i.min(c.values.len())..].to_vec() };
     chart::Chart {
         series: &[series(0), series(3)],
         digits: NumberFormat::default(),
@@ -156,25 +135,12 @@ fn draw_all(area: Rect, buf: &mut Buffer, c: &Content, look: &Look) {
         .map(|(i, w)| paragraph::Span::new(format!("{w}\n{w} "), Style::new()).with_id(i))
         .collect();
     paragraph::Wrapped::new(&spans, area.width, look).render(area, buf, c.offset, Some(1), look);
-    let inner = dialog::popup(
-        area,
-        buf,
-        &c.word(0),
-        (area.width / 2, area.height / 2),
-        look,
-    );
+    let inner = dialog::popup(area, buf, &c.word(0), (area.width / 2, area.height / 2), look);
     let editor = Editor::new(&c.words.concat());
     let words: Vec<&str> = c.words.iter().map(String::as_str).collect();
     let fields = [
-        dialog::Field::Choice {
-            label: &c.words[0],
-            words: &words,
-            chosen: c.at.0 % 9,
-        },
-        dialog::Field::Line {
-            label: &c.words[0],
-            editor: &editor,
-        },
+        dialog::Field::Choice { label: &c.words[0], words: &words, chosen: c.at.0 % 9 },
+        dialog::Field::Line { label: &c.words[0], editor: &editor },
     ];
     for focus in 0..3 {
         dialog::form(inner, buf, &fields, focus, look);
@@ -185,23 +151,9 @@ fn draw_all(area: Rect, buf: &mut Buffer, c: &Content, look: &Look) {
     let keymap = Keymap::builtin();
     help::render(area, buf, &keymap, c.offset, look);
     status::ends(area, buf, &c.word(0), &c.word(1), look);
-    let hint = status::Hint {
-        actions: vec![Action::Prev, Action::Next],
-        word: "step",
-    };
-    status::hints(
-        area,
-        buf,
-        &[hint.clone(), hint],
-        &keymap,
-        Context::Steps,
-        look,
-    );
-    let message = Message {
-        level: Level::Error,
-        text: Msg::new("tui.error.key").arg("key", c.word(0)),
-        times: 3,
-    };
+    let hint = status::Hint { actions: vec![Action::Prev, Action::Next], word: "step" };
+    status::hints(area, buf, &[hint.clone(), hint], &keymap, Context::Steps, look);
+    let message = Message { level: Level::Error, text: Msg::new("tui.error.key").arg("key", c.word(0)), times: 3 };
     status::message(area, buf, &message, look);
 }
 
@@ -251,9 +203,7 @@ proptest! {
 #[test]
 fn every_small_size() {
     let c = Content {
-        words: ["水课水课水课", "a", "", "long words indeed"]
-            .map(str::to_owned)
-            .into(),
+        words: ["水课水课水课", "a", "", "long words indeed"].map(str::to_owned).into(),
         values: vec![0.5, -1.0, f64::NAN, f64::INFINITY, 2.0],
         size: (40, 40),
         at: (20, 30),

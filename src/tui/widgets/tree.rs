@@ -22,10 +22,7 @@ pub enum Branch {
 
 /// What a line is marked with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(
-    clippy::struct_excessive_bools,
-    reason = "marks come in any combination"
-)]
+#[allow(clippy::struct_excessive_bools, reason = "marks come in any combination")]
 pub struct Marks {
     /// A check failed there.
     pub failed: bool,
@@ -123,11 +120,7 @@ impl Tree<'_> {
         }
         let right = look.width(&line.right);
         // The right part goes where the text would be left with next to nothing.
-        let right = if left(x) > right.saturating_add(8) {
-            right
-        } else {
-            0
-        };
+        let right = if left(x) > right.saturating_add(8) { right } else { 0 };
         let room = left(x).saturating_sub(if right > 0 { right + 1 } else { 0 });
         put(buf, area, (x, area.y), &line.text, room, style, look);
         if right > 0 {

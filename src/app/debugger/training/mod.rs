@@ -44,12 +44,7 @@ pub enum Picture {
 
 impl Picture {
     /// All of them, in the order they are shown.
-    pub const ALL: [Picture; 4] = [
-        Picture::Loss,
-        Picture::Gradients,
-        Picture::Attention,
-        Picture::Embeddings,
-    ];
+    pub const ALL: [Picture; 4] = [Picture::Loss, Picture::Gradients, Picture::Attention, Picture::Embeddings];
 }
 
 /// Where the embeddings lie at each point that was looked at, on the plane of the last one.
@@ -130,8 +125,7 @@ impl Training {
 
     /// What is known of the point one looks at: a glance there, or the nearest one.
     pub fn glance(&self) -> Option<&Arc<Glance>> {
-        self.glances()
-            .min_by_key(|g| g.look.update.abs_diff(self.at))
+        self.glances().min_by_key(|g| g.look.update.abs_diff(self.at))
     }
 
     fn has(&self, update: u64) -> bool {
@@ -148,11 +142,7 @@ impl Training {
 
     /// What became of the training that was asked for up to `asked` updates.
     fn said(&self, asked: u64, number: NumberFormat) -> Msg {
-        let key = if self.made() < asked {
-            "training.stopped"
-        } else {
-            "training.done"
-        };
+        let key = if self.made() < asked { "training.stopped" } else { "training.done" };
         let loss = |l: Option<&f64>| l.map_or_else(String::new, |l| number.format(*l));
         Msg::new(key)
             .arg("made", self.made())
@@ -192,11 +182,7 @@ impl Training {
             return;
         }
         let plane = Plane::of(&last.rows);
-        let mut scatter = Scatter {
-            bounds: [(f64::INFINITY, f64::NEG_INFINITY); 2],
-            made_of,
-            ..Scatter::default()
-        };
+        let mut scatter = Scatter { bounds: [(f64::INFINITY, f64::NEG_INFINITY); 2], made_of, ..Scatter::default() };
         for glance in &all {
             let places: Vec<[f64; 2]> = glance.rows.iter().map(|r| plane.project(r)).collect();
             for place in &places {
@@ -261,11 +247,7 @@ impl Debugger {
         } else {
             // Of a large vocabulary, the words that the sentences have.
             let inputs = &session.runs[run].inputs;
-            let read = if source {
-                &inputs.source
-            } else {
-                &inputs.target
-            };
+            let read = if source { &inputs.source } else { &inputs.target };
             let ids = read.as_ref().map_or(&[][..], |s| s.ids.as_slice());
             let mut ids: Vec<usize> = ids.iter().map(|id| *id as usize).collect();
             ids.sort_unstable();
@@ -330,12 +312,7 @@ impl Debugger {
     /// Takes in what the worker has to tell; `wait` waits until it has done all.
     pub fn hear(&mut self, ui: &mut Ui, wait: bool) {
         let mut heard = false;
-        while let Some(news) = self
-            .training
-            .worker
-            .as_mut()
-            .and_then(|worker| worker.news(wait))
-        {
+        while let Some(news) = self.training.worker.as_mut().and_then(|worker| worker.news(wait)) {
             heard = true;
             self.take(news, ui);
             // While updates are made, glances on the way come by themselves.
@@ -472,15 +449,11 @@ impl Debugger {
             Action::Down | Action::AxisNext => t.map = (t.map.min(maps - 1) + 1) % maps,
             Action::NextTable | Action::PrevTable => {
                 let n = Picture::ALL.len();
-                let at = t
-                    .only
-                    .and_then(|o| Picture::ALL.iter().position(|p| *p == o));
+                let at = t.only.and_then(|o| Picture::ALL.iter().position(|p| *p == o));
                 // All of them, then each, around.
                 let at = at.map_or(0, |a| a + 1);
                 let by = if *action == Action::NextTable { 1 } else { n };
-                t.only = ((at + by) % (n + 1))
-                    .checked_sub(1)
-                    .map(|a| Picture::ALL[a]);
+                t.only = ((at + by) % (n + 1)).checked_sub(1).map(|a| Picture::ALL[a]);
             }
             Action::Follow => {
                 let at = t.at;

@@ -71,25 +71,13 @@ impl Worker {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         thread::spawn(move || {
-            let job = Job {
-                session: &session,
-                run,
-                rule: &rule,
-                tokens: &tokens,
-                news: &told,
-                stop: &stopped,
-            };
+            let job = Job { session: &session, run, rule: &rule, tokens: &tokens, news: &told, stop: &stopped };
             match &session.params {
                 AnyBindings::F32(b) => job.work(b, AnyBindings::F32, &taken),
                 AnyBindings::F64(b) => job.work(b, AnyBindings::F64, &taken),
             }
         });
-        Self {
-            orders,
-            news,
-            stop,
-            pending: Vec::new(),
-        }
+        Self { orders, news, stop, pending: Vec::new() }
     }
 
     /// Orders something.
@@ -158,21 +146,10 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    fn work<T: Real>(
-        &self,
-        start: &Bindings<T>,
-        any: fn(Bindings<T>) -> AnyBindings,
-        orders: &Receiver<Order>,
-    ) {
+    fn work<T: Real>(&self, start: &Bindings<T>, any: fn(Bindings<T>) -> AnyBindings, orders: &Receiver<Order>) {
         let lessons = || Lessons::new(self.session, self.run, self.rule.clone(), None, 0);
-        let state = State {
-            update: self.session.updates,
-            values: start.clone(),
-        };
-        let retention = Retention {
-            every: 1,
-            most: KEPT,
-        };
+        let state = State { update: self.session.updates, values: start.clone() };
+        let retention = Retention { every: 1, most: KEPT };
         let mut trainer = lessons().trainer(state, Vec::new(), retention);
         let mut looking = lessons();
         // Where nobody listens any more, there is nothing to do either.
@@ -190,12 +167,7 @@ impl Job<'_> {
                         }
                         let at = trainer.state().update;
                         if at.is_multiple_of(stride) {
-                            let seen = glance(
-                                &mut looking,
-                                self.rule,
-                                trainer.state().clone(),
-                                self.tokens,
-                            );
+                            let seen = glance(&mut looking, self.rule, trainer.state().clone(), self.tokens);
                             match seen {
                                 Ok(seen) => tell(News::Passed(Box::new(seen), stride)),
                                 Err(e) => failed(order, &e),
@@ -222,9 +194,8 @@ impl Job<'_> {
                     }
                 }
                 Order::Look(update) => {
-                    let seen = trainer
-                        .state_at(update)
-                        .and_then(|state| glance(&mut looking, self.rule, state, self.tokens));
+                    let seen =
+                        trainer.state_at(update).and_then(|state| glance(&mut looking, self.rule, state, self.tokens));
                     match seen {
                         Ok(seen) => tell(News::Seen(Box::new(seen))),
                         Err(e) => failed(order, &e),
