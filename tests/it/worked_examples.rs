@@ -10,7 +10,7 @@ use tui_transformer::trace::{Bindings, run};
 
 macro_rules! example {
     ($name:literal) => {
-        serde_json::from_str::<Json>(include_str!(concat!("data/worked_examples/", $name, ".json"))).expect("JSON")
+        serde_json::from_str::<Json>(include_str!(concat!("../data/worked_examples/", $name, ".json"))).expect("JSON")
     };
 }
 

@@ -1,7 +1,5 @@
 //! What-if on opened scenarios: the bits of a scenario that says so itself, undone and redone, saved and opened again.
 
-#[path = "../common/mod.rs"]
-mod common;
 mod equal;
 mod errors;
 mod save;

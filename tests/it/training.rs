@@ -1,10 +1,8 @@
 //! The hand calculation's gradients and training runs, against float64 autograd.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::water_class::{config, flat, golden, ours, training, weights};
+use crate::common::water_class::{config, flat, golden, ours, training, weights};
 use tui_transformer::export::checkpoint;
 use tui_transformer::model::params::VocabSizes;
 use tui_transformer::model::{Forward, Sequences, forward};

@@ -1,12 +1,10 @@
 //! `train` from outside: its JSON, its files, how it stops, and what the shipped lessons learn.
 
-mod common;
-
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use common::water_class::golden;
+use crate::common::water_class::golden;
 use serde_json::Value as Json;
 use tui_transformer::export::checkpoint;
 use tui_transformer::scenario;

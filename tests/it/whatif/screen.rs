@@ -16,7 +16,7 @@ use tui_transformer::text::Lang;
 use tui_transformer::tui::run::{draw, look};
 use tui_transformer::tui::theme::{Depth, Environment};
 
-use crate::{opened, same, scenario, values};
+use super::{opened, same, scenario, values};
 
 fn app() -> App {
     App::new(opened(scenario("water_class")), None, Settings::default())
@@ -246,7 +246,7 @@ fn it_works_from_the_command_line() {
     let saved = tui_transformer::scenario::load(&folder.path().join("a.ron")).expect("a scenario");
     let saved = open(saved.scenario, None, Options::default()).expect("opens");
     let mut w = tui_transformer::debug::whatif::WhatIf::new(opened(scenario("water_class")));
-    crate::go(&mut w, "training", "embed.weight[0,0] = 2");
+    super::go(&mut w, "training", "embed.weight[0,0] = 2");
     same(w.session(), &saved);
     assert!(folder.path().join("a.commands").exists());
 }

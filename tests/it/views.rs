@@ -1,13 +1,11 @@
 //! Screens that are no step: tables of words, two runs side by side, training.
 #![cfg(feature = "tui")]
 
-mod common;
-
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use common::water_class::golden;
+use crate::common::water_class::golden;
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -416,7 +414,7 @@ fn the_cache_grows_by_one_row_a_call() {
 #[test]
 fn ties_and_what_comes_after_the_end_are_told() {
     // All logits are 0: every word is as probable as the first, which is the end token.
-    let source = include_str!("../scenarios/train_copy.ron")
+    let source = include_str!("../../scenarios/train_copy.ron")
         .replace("with: Xavier", "with: Constant(0.0)")
         .replace("with: Normal(std: 0.5)", "with: Constant(0.0)");
     let file = tempfile::NamedTempFile::with_suffix(".ron").unwrap();

@@ -58,7 +58,7 @@ fn flat(json: &Json, out: &mut Vec<f64>) {
 
 #[test]
 fn every_symbol_is_its_tensor_at_its_step() {
-    let golden: Vec<Json> = serde_json::from_str(include_str!("data/water_class/steps.json")).expect("JSON");
+    let golden: Vec<Json> = serde_json::from_str(include_str!("../data/water_class/steps.json")).expect("JSON");
     let mut compared = 0;
     for step in golden {
         let number = step["step"].as_u64().expect("a number") as u32;

@@ -19,7 +19,7 @@ use tui_transformer::trace::{Bindings, Trace, run};
 const TOLERANCE: f64 = 2e-6;
 
 static CASES: LazyLock<Json> = LazyLock::new(|| {
-    let text = include_str!("data/worked_examples/operator_cases.json");
+    let text = include_str!("../data/worked_examples/operator_cases.json");
     serde_json::from_str(text).expect("JSON")
 });
 

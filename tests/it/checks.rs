@@ -1,11 +1,9 @@
 //! `:checks` in the debugger: findings as a list to go on from, marks of steps, from one failed step to the next.
 #![cfg(feature = "tui")]
 
-mod common;
-
 use std::sync::Arc;
 
-use common::lints::{bare, embedded};
+use crate::common::lints::{bare, embedded};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use tui_transformer::app::action::Action;

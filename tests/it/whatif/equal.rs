@@ -13,8 +13,8 @@ use tui_transformer::tensor::Precision;
 use tui_transformer::trace::derive::replay_node;
 use tui_transformer::with_any;
 
+use super::{differs, go, opened, same, scenario, values};
 use crate::common::reference;
-use crate::{differs, go, opened, same, scenario, values};
 
 #[test]
 fn a_weight_is_that_of_a_scenario_which_has_it_so_in_every_run() {

@@ -1,10 +1,8 @@
 //! Every lint of norms, positions, weights and numbers against a fault put in on purpose.
 
-mod common;
-
 use std::path::Path;
 
-use common::lints::{Place, at, bare, edited, embedded, found, grave, of, with_leaves};
+use crate::common::lints::{Place, at, bare, edited, embedded, found, grave, of, with_leaves};
 use tui_transformer::debug::lints::{self, Facts, Finding};
 use tui_transformer::model::config::{EpsAt, NormKind, SoftmaxShift};
 use tui_transformer::program::{Constant, Leaf};

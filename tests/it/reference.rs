@@ -1,13 +1,11 @@
 //! Every activation of the reference variants (computed by PyTorch in float64), rebuilt from their weights, and the
 //! gradient of the loss with respect to each.
 
-mod common;
-
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use common::reference::{self, model, numbers};
+use crate::common::reference::{self, model, numbers};
 use rstest::rstest;
 use safetensors::SafeTensors;
 use serde_json::Value as Json;

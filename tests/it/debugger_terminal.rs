@@ -1,11 +1,9 @@
 //! The debugger itself on a real pseudo-terminal: what it shows, what it writes, and how it leaves.
 #![cfg(all(unix, feature = "tui"))]
 
-mod common;
-
 use std::path::Path;
 
-use common::pty::Pty;
+use crate::common::pty::Pty;
 
 /// How the text begins that a screen without room shows.
 const SMALL: &str = "Too ";

@@ -2,11 +2,9 @@
 //! `compare` names the very step, and nothing else; of a correct reference it names none. Each in both number types and
 //! both modes, with all activations in the reference and with those of sublayers only.
 
-mod common;
-
 use std::borrow::Cow;
 
-use common::tiny::{Fault, Recorded, Tiny};
+use crate::common::tiny::{Fault, Recorded, Tiny};
 use rstest::rstest;
 use safetensors::{Dtype, View};
 use tui_transformer::debug::compare::{Mode, Options, Reference, Report, State, compare};

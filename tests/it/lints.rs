@@ -1,11 +1,9 @@
 //! Every lint of attention, masks and labels against a fault put in on purpose: it names the place, and says nothing
 //! else. Correct runs raise nothing.
 
-mod common;
-
 use std::path::{Path, PathBuf};
 
-use common::lints::{Place, at, bare, edited, embedded, found, grave, looks_ahead, of, with_leaves};
+use crate::common::lints::{Place, at, bare, edited, embedded, found, grave, looks_ahead, of, with_leaves};
 use tui_transformer::debug::lints::Finding;
 use tui_transformer::model::config::{MaskFillConfig, Scale};
 use tui_transformer::program::{Leaf, Mask, reason};

@@ -1,10 +1,10 @@
 //! Gradients against central differences: every primitive, and random small programs.
 
-mod common;
+use crate::common;
 
 use std::sync::Arc;
 
-use common::finite::{Check, agree};
+use crate::common::finite::{Check, agree};
 use proptest::prelude::*;
 use tui_transformer::program::composite::{self, Shift};
 use tui_transformer::program::{
@@ -210,12 +210,12 @@ fn everything_that_moves_elements() {
             b.scatter_add("y", Pick::Along, x, ids, source)
         }),
         ("mask", &|b, x| {
-            let mask = b.mask("mask", Shape::new(&[1, 3, 4]), { vec![0, 1, 0, 0, 1, 0, 0, 1, 0, 0, 0, 4] })?;
+            let mask = b.mask("mask", Shape::new(&[1, 3, 4]), vec![0, 1, 0, 0, 1, 0, 0, 1, 0, 0, 0, 4])?;
             b.mask_fill("y", x, mask, -2.5)
         }),
         ("dropout", &|b, x| composite::dropout(b, "y", x, 0.4, 3, 1)),
         ("softmax of a masked row", &|b, x| {
-            let mask = b.mask("mask", Shape::new(&[1, 3, 4]), { vec![0, 1, 0, 0, 1, 1, 1, 1, 0, 0, 0, 4] })?;
+            let mask = b.mask("mask", Shape::new(&[1, 3, 4]), vec![0, 1, 0, 0, 1, 1, 1, 1, 0, 0, 0, 4])?;
             let scores = b.mask_fill("scores", x, mask, f64::NEG_INFINITY)?;
             composite::softmax(b, "weights", scores, Shift::WhenNeeded, true)
         }),

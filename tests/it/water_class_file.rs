@@ -1,7 +1,5 @@
 //! `scenarios/water_class.ron` as a file: what it says, before anything is run. Its figures are checked in `golden`.
 
-mod common;
-
 use std::collections::HashSet;
 
 use serde_json::Value as Json;
@@ -10,9 +8,9 @@ use tui_transformer::scenario::schema::{Run, StepSpec, Vocabulary, WeightValue};
 use tui_transformer::scenario::syntax;
 use tui_transformer::tensor::slice::Slice;
 
-use common::water_class::{golden, weights};
+use crate::common::water_class::{golden, weights};
 
-const TEXT: &str = include_str!("../scenarios/water_class.ron");
+const TEXT: &str = include_str!("../../scenarios/water_class.ron");
 
 fn scenario() -> Scenario {
     syntax::read("water_class.ron", TEXT).expect("a scenario")

@@ -7,7 +7,7 @@ use tui_transformer::scenario::syntax;
 use tui_transformer::session::{Options, open};
 use tui_transformer::text::Lang;
 
-use crate::{opened, read, scenario};
+use super::{opened, read, scenario};
 
 #[test]
 fn slips_have_their_column_and_a_help() {

@@ -1,11 +1,9 @@
 //! The event loop on a real pseudo-terminal: every way out leaves the terminal as it was.
 #![cfg(all(unix, feature = "tui"))]
 
-mod common;
-
 use std::time::Duration;
 
-use common::pty::Pty;
+use crate::common::pty::Pty;
 use ratatui::Frame;
 use ratatui::widgets::Paragraph;
 use tui_transformer::app::action::Action;
@@ -76,7 +74,7 @@ fn child() {
 
 fn start() -> Pty {
     let program = std::env::current_exe().expect("a name");
-    let args = ["--exact", "child", "--nocapture"];
+    let args = ["--exact", "terminal::child", "--nocapture"];
     let pty = Pty::spawn(&program, &args, &[(CHILD, "1")], (80, 24));
     pty.wait_for("[ready]");
     pty

@@ -9,7 +9,7 @@ use tui_transformer::scenario::{Scenario, syntax, write};
 use tui_transformer::session::{Options, Session, open};
 use tui_transformer::tensor::Precision;
 
-use crate::{go, opened, same, scenario};
+use super::{go, opened, same, scenario};
 
 /// Saved into a folder as text, read and opened from there.
 fn again(w: &WhatIf, folder: &Path) -> (Scenario, Session) {

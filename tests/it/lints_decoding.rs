@@ -1,10 +1,10 @@
 //! Lints of decoding, of programs built by hand, and `check` from outside.
 
-mod common;
+use crate::common;
 
 use std::process::Command;
 
-use common::lints::{at, bare, embedded, found, grave, looks_ahead};
+use crate::common::lints::{at, bare, embedded, found, grave, looks_ahead};
 use tui_transformer::debug::cache;
 use tui_transformer::debug::causality;
 use tui_transformer::debug::lints::{self, Decoding, Facts};

@@ -18,7 +18,7 @@ fn session() -> &'static Session {
 }
 
 fn golden() -> Vec<Json> {
-    serde_json::from_str(include_str!("data/water_class/steps.json")).expect("JSON")
+    serde_json::from_str(include_str!("../data/water_class/steps.json")).expect("JSON")
 }
 
 fn doc(number: u64) -> StepDoc {

@@ -2,11 +2,9 @@
 //!
 //! The files beside the references are written by `WRITE_SCENARIOS=1 cargo test --test reference_scenarios`.
 
-mod common;
-
 use std::path::{Path, PathBuf};
 
-use common::reference::{self, model, numbers, scenario};
+use crate::common::reference::{self, model, numbers, scenario};
 use rstest::rstest;
 use safetensors::SafeTensors;
 use serde_json::Value as Json;

@@ -1,0 +1,43 @@
+//! One binary of integration tests: what the library and the command do, held against numbers computed elsewhere.
+
+mod common;
+
+mod any_model;
+mod architecture;
+mod backward_steps;
+mod bad_scenarios;
+mod bits;
+mod breakpoints;
+mod checkpoints;
+mod checks;
+mod cli;
+mod compare;
+mod compare_casts;
+mod compare_debugger;
+mod debugger_commands;
+mod debugger_terminal;
+mod decoding;
+mod expressions;
+mod golden;
+mod good_scenarios;
+mod gradients;
+mod injected_faults;
+mod invariants;
+mod lints;
+mod lints_decoding;
+mod lints_numbers;
+mod operators;
+mod optimisers;
+mod recorded;
+mod reference;
+mod reference_scenarios;
+mod screens;
+mod shipped;
+mod terminal;
+mod train;
+mod training;
+mod views;
+mod water_class_file;
+mod whatif;
+mod why_trees;
+mod worked_examples;
