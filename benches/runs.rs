@@ -13,7 +13,7 @@ use tui_transformer::scenario::schema::{Init, InitRule, Weights};
 use tui_transformer::scenario::weights;
 use tui_transformer::session::{Options, open};
 use tui_transformer::tensor::{Tensor, Value};
-use tui_transformer::trace::{Edit, Held, Keep, Settings, derive::Cell, rerun, run_with};
+use tui_transformer::trace::{Edit, Keep, Pinned, Settings, derive::Cell, rerun, run_with};
 
 fn water_class(c: &mut Criterion) {
     let loaded = tui_transformer::scenario::load(Path::new("water_class")).expect("embedded");
@@ -87,13 +87,13 @@ fn bert(c: &mut Criterion) {
     let mut edited = bindings.clone();
     let value = Value::Float(Tensor::new(*table.shape(), data));
     edited.insert(path.into(), value);
-    let none = Arc::new(Held::default());
+    let none = Arc::new(Pinned::default());
     group.bench_function("what-if of a weight in the first layer", |b| {
         b.iter(|| black_box(rerun(&program, &edited, &none, &fresh(), &[&trace]).expect("runs")));
     });
     // A head of the last layer: its part of `context [batch, head, token, d_v]` is 0.
     let node = program.find("encoder.11.self_attn.context").expect("there");
-    let mut held = Held::default();
+    let mut held = Pinned::default();
     for flat in 3 * 128 * 64..4 * 128 * 64 {
         let cell = Cell { node, flat };
         held.hold(Edit { cell, value: 0.0 });

@@ -8,11 +8,11 @@ fn bad(text: &str, usage: &'static str) -> Msg {
 }
 
 fn count(text: &str) -> Option<u64> {
-    text.parse().ok().filter(|n| (1..=MOST_UPDATES).contains(n))
+    text.parse().ok().filter(|n| (1..=MAX_UPDATES).contains(n))
 }
 
 /// More updates are a slip.
-const MOST_UPDATES: u64 = 1_000_000_000;
+const MAX_UPDATES: u64 = 1_000_000_000;
 
 /// What `train` does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

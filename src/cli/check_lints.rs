@@ -10,7 +10,7 @@ use crate::text::number::exact;
 use crate::text::{Lang, Msg, escape, tr};
 
 /// Findings of one lint and severity that are written.
-const MOST_ALIKE: usize = 5;
+const MAX_ALIKE: usize = 5;
 
 /// Whether none of `found` is an error, nor, where `strict`, a warning.
 pub(super) fn good(found: &[Finding], strict: bool) -> bool {
@@ -27,13 +27,13 @@ pub(super) fn write_text(out: &mut impl Write, session: &Session, found: &[Findi
     for f in &sorted {
         let kind = (f.lint, f.severity);
         let before = *said.entry(kind).and_modify(|n| *n += 1).or_insert(1) - 1;
-        if before == MOST_ALIKE {
+        if before == MAX_ALIKE {
             let left = sorted.iter().filter(|o| (o.lint, o.severity) == kind);
             let msg = Msg::new("check.lint.more").arg("severity", severity(f.severity, lang)).arg("lint", f.lint.id());
-            let msg = msg.arg("count", left.count() - MOST_ALIKE);
+            let msg = msg.arg("count", left.count() - MAX_ALIKE);
             writeln!(out, "{}", msg.render(lang))?;
         }
-        if before >= MOST_ALIKE {
+        if before >= MAX_ALIKE {
             continue;
         }
         let key = if f.allowed { "check.lint.allowed" } else { "check.lint" };

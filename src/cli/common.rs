@@ -13,7 +13,7 @@ use crate::trace::RunError;
 use crate::walkthrough::Detail;
 
 /// Problems shown at once.
-pub(super) const MOST_PROBLEMS: usize = 20;
+pub(super) const MAX_PROBLEMS: usize = 20;
 
 /// Opens the scenario that `arg` names.
 ///
@@ -53,10 +53,10 @@ pub fn open_at(
 pub fn open_loaded(loaded: Loaded, options: session::Options, lang: Lang) -> Result<Session, Failure> {
     let Loaded { scenario, text, file, origin } = loaded;
     session::open(scenario, origin.as_deref(), options).map_err(|problems| {
-        let left = problems.len().saturating_sub(MOST_PROBLEMS);
+        let left = problems.len().saturating_sub(MAX_PROBLEMS);
         let mut parts: Vec<String> = problems
             .into_iter()
-            .take(MOST_PROBLEMS)
+            .take(MAX_PROBLEMS)
             .map(|p| Diagnostic::located(&file, &text, p).render(lang))
             .collect();
         if left > 0 {

@@ -119,8 +119,8 @@ fn unopened(why: Unopened, lang: Lang) -> Failure {
     match why {
         Unopened::Said(msg) => msg.into(),
         Unopened::Wrong(all) => {
-            let left = all.len().saturating_sub(common::MOST_PROBLEMS);
-            let mut parts: Vec<String> = (all.iter().take(common::MOST_PROBLEMS)).map(|d| d.render(lang)).collect();
+            let left = all.len().saturating_sub(common::MAX_PROBLEMS);
+            let mut parts: Vec<String> = (all.iter().take(common::MAX_PROBLEMS)).map(|d| d.render(lang)).collect();
             if left > 0 {
                 parts.push(Msg::new("cli.more_problems").arg("count", left).render(lang));
             }

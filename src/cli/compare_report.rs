@@ -9,7 +9,7 @@ use crate::debug::compare::{Checked, Difference, Limits, Mode, Place, Policy, Re
 use crate::text::{Align, Cells, Lang, Msg, NumberFormat, escape};
 
 /// Rows of the table.
-const MOST_ROWS: usize = 20;
+const MAX_ROWS: usize = 20;
 /// What was compared.
 pub(super) struct Head<'a> {
     pub scenario: &'a str,
@@ -74,7 +74,7 @@ fn table(out: &mut impl Write, report: &Report, number: Option<NumberFormat>, la
     // Differences go before drift where there is no room for all.
     let diverged = report.each().filter(|c| c.state == State::Diverged);
     let drifted = report.each().filter(|c| c.state == State::Drift);
-    let mut chosen: Vec<&Checked> = diverged.chain(drifted).take(MOST_ROWS).collect();
+    let mut chosen: Vec<&Checked> = diverged.chain(drifted).take(MAX_ROWS).collect();
     chosen.sort_by_key(|c| c.place.node);
     let left = report.each().filter(told).count() - chosen.len();
     if chosen.is_empty() {

@@ -12,7 +12,7 @@ use crate::model::generate::{Calls, Choice};
 use crate::model::params::cacheable;
 use crate::scenario::{self, schema::WeightFile};
 use crate::session::generation::{Call, Failed, Flops};
-use crate::session::{self, MOST_BEAMS, RunKind, Session};
+use crate::session::{self, MAX_BEAMS, RunKind, Session};
 use crate::text::{Lang, Msg, NumberFormat, escape};
 
 /// Arguments.
@@ -75,7 +75,7 @@ impl Args {
 /// New tokens where neither the arguments nor the run say how many.
 const DEFAULT_NEW: usize = 20;
 /// Most new tokens: each is a frame of the program.
-const MOST_NEW: usize = 100_000;
+const MAX_NEW: usize = 100_000;
 
 /// What is to be done.
 struct Plan {
@@ -240,7 +240,7 @@ fn plan(args: &Args, session: &Session) -> Result<Plan, Failure> {
         };
     }
     let wanted = args.max_new.or(new).unwrap_or(DEFAULT_NEW);
-    if wanted > MOST_NEW {
+    if wanted > MAX_NEW {
         return Err(Msg::new("scenario.max_new").arg("value", wanted).into());
     }
     // The last call sees all tokens but the one it makes.
@@ -254,8 +254,8 @@ fn plan(args: &Args, session: &Session) -> Result<Plan, Failure> {
     let end = words.id("<eos>");
     let max_new = wanted.min(room);
     let calls = match beams {
-        Some(beams) if beams > MOST_BEAMS => {
-            return Err(Msg::new("scenario.beams").arg("value", beams).arg("most", MOST_BEAMS).into());
+        Some(beams) if beams > MAX_BEAMS => {
+            return Err(Msg::new("scenario.beams").arg("value", beams).arg("most", MAX_BEAMS).into());
         }
         Some(beams) => Calls::Beam { from: from.clone(), max_new, beams, end },
         None => Calls::Free { from: from.clone(), max_new, choice },

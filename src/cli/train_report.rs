@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 use super::train::watched;
 use crate::program::optimiser::{Method, Optimiser};
 use crate::session::Session;
-use crate::session::insight::{GradientNorm, Look};
+use crate::session::insight::{GradientNorm, ModelSnapshot};
 use crate::text::{Lang, Msg, NumberFormat, escape};
 use crate::trace::train::Stopped;
 
@@ -78,7 +78,7 @@ pub(super) struct Report<'a> {
     pub(super) made: u64,
     pub(super) losses: &'a [f64],
     /// At the start, at points between where they were asked for, at the end.
-    pub(super) looks: &'a [Look],
+    pub(super) looks: &'a [ModelSnapshot],
     pub(super) maps: bool,
     pub(super) interrupted: bool,
     pub(super) stopped: Option<&'a Stopped>,
@@ -134,7 +134,7 @@ impl Report<'_> {
         })
     }
 
-    fn look(&self, look: &Look) -> Json {
+    fn look(&self, look: &ModelSnapshot) -> Json {
         let mut out = json!({
             "update": look.update,
             "loss": look.loss,

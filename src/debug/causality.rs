@@ -32,7 +32,7 @@ pub struct Report {
 }
 
 /// Most positions that are changed: the first ones, and then evenly up to the last.
-const MOST_POSITIONS: usize = 16;
+const MAX_POSITIONS: usize = 16;
 
 /// Changes the tokens of `ids` (`[batch, token]`, such as `embed.target.ids`) one at a time and looks for earlier
 /// rows that change. `words` is the size of the vocabulary.
@@ -52,7 +52,7 @@ fn check_in<T: Real>(trace: &Trace<T>, ids: NodeId, words: usize) -> Report {
         return report;
     }
     let old = trace.value(ids);
-    let step = (tokens - 1).div_ceil(MOST_POSITIONS);
+    let step = (tokens - 1).div_ceil(MAX_POSITIONS);
     for changed in (1..tokens).rev().step_by(step).collect::<Vec<_>>().into_iter().rev() {
         report.positions += 1;
         let edits: Vec<Edit> = (0..shape.dims()[0])

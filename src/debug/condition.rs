@@ -3,8 +3,8 @@
 //! A condition that names no tensor, or says `it`, is about each tensor it is asked of: those of a step. It holds where it
 //! does for any cell.
 
+use super::eval_context::{EvalContext, Target};
 use super::expr::{Expr, ExprError, Fault, Holds};
-use super::here::{Here, Target};
 use crate::tensor::DType;
 use crate::text::{Msg, NumberFormat};
 use crate::trace::derive::Cell;
@@ -61,7 +61,7 @@ impl Condition {
     ///
     /// # Errors
     /// Where it cannot be told: shapes that do not fit.
-    pub fn met(&self, here: &Here<'_>, targets: &[Target]) -> Result<Option<Met>, ExprError> {
+    pub fn met(&self, here: &EvalContext<'_>, targets: &[Target]) -> Result<Option<Met>, ExprError> {
         if !self.expr.is_about_it() {
             return self.met_by(here, None);
         }
@@ -81,8 +81,8 @@ impl Condition {
         Ok(None)
     }
 
-    fn met_by(&self, here: &Here<'_>, target: Option<&Target>) -> Result<Option<Met>, ExprError> {
-        let here = Here { it: target, ..*here };
+    fn met_by(&self, here: &EvalContext<'_>, target: Option<&Target>) -> Result<Option<Met>, ExprError> {
+        let here = EvalContext { it: target, ..*here };
         match self.expr.holds(&here) {
             Ok(None) => Ok(None),
             Ok(Some(holds)) => Ok(Some(self.report(&here, target, &holds))),
@@ -91,7 +91,7 @@ impl Condition {
         }
     }
 
-    fn report(&self, here: &Here<'_>, target: Option<&Target>, holds: &Holds) -> Met {
+    fn report(&self, here: &EvalContext<'_>, target: Option<&Target>, holds: &Holds) -> Met {
         // What is compared may be a number (the largest) or as large as the comparison (every row's sum).
         let measured = self.expr.measured();
         let array = measured.as_ref().and_then(|e| e.eval(here).ok());

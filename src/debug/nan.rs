@@ -44,7 +44,7 @@ pub struct Found {
     pub producer: Cell,
     /// How it came there.
     pub from: From,
-    /// Its operands, with their values, at most [`MOST_OPERANDS`]: the infinite ones first.
+    /// Its operands, with their values, at most [`MAX_OPERANDS`]: the infinite ones first.
     pub operands: Vec<(Cell, f64)>,
     /// How many operands it has.
     pub operand_count: usize,
@@ -59,11 +59,11 @@ pub struct Found {
 }
 
 /// Operands of a producer that are told.
-pub const MOST_OPERANDS: usize = 8;
+pub const MAX_OPERANDS: usize = 8;
 
 /// Operands that are looked at in all to tell producers from carriers; beyond, what has such a node among its operands
 /// counts as a carrier.
-const MOST_READS: usize = 1 << 24;
+const MAX_READS: usize = 1 << 24;
 
 /// The first `bad` of a trace, in order of evaluation; `None` where there is none.
 pub fn first(trace: &AnyTrace, bad: Bad) -> Option<Found> {
@@ -94,7 +94,7 @@ fn first_in<T: Real>(trace: &Trace<T>, bad: Bad) -> Option<Found> {
             let arithmetic = replay.arithmetic(flat);
             let on_purpose = bad == Bad::Inf && (constant || filled(trace, &arithmetic));
             let (mut carried, mut all_masked) = (inherits, false);
-            if inherits && !on_purpose && reads < MOST_READS {
+            if inherits && !on_purpose && reads < MAX_READS {
                 let operands = arithmetic.operands();
                 reads += operands.len();
                 let is_bad = |c: &&Cell| matches!(trace.value(c.node), Value::Float(v) if bad.is(v.data()[c.flat]));
@@ -145,6 +145,6 @@ fn report<T: Real>(trace: &Trace<T>, producer: Cell, arithmetic: &Arithmetic) ->
     let all = arithmetic.operands();
     let mut operands: Vec<(Cell, f64)> = all.iter().map(|c| (*c, trace.value(c.node).get(c.flat))).collect();
     operands.sort_by_key(|(_, x)| x.is_finite());
-    operands.truncate(MOST_OPERANDS);
+    operands.truncate(MAX_OPERANDS);
     Found { producer, from, operands, operand_count: all.len(), producers: 1, carriers: 0, nodes: 0, masked: 0 }
 }

@@ -383,7 +383,7 @@ impl<'t> Explainer<'t> {
             // Nothing is added where the mask lets a score through, nothing subtracted where exp is safe.
             Binary::Add if right.path.ends_with("mask_bias_row") && zero(b) => inner(a),
             Binary::Add if right.path.ends_with("mask_bias") && zero(b) => inner(a),
-            Binary::Sub if matches!(right.op, Op::Unary(Unary::Guard)) && zero(b) => inner(a),
+            Binary::Sub if matches!(right.op, Op::Unary(Unary::SoftmaxShift)) && zero(b) => inner(a),
             Binary::Add => Piece::join(inner(a), " + ", inner(b).signed_right(), Binds::Sum),
             Binary::Sub => Piece::join(inner(a), " - ", inner(b).inside(Binds::Product).signed(), Binds::Sum),
             Binary::LnOr if self.value(a) < self.smallest_normal() => inner(b),

@@ -105,7 +105,7 @@ pub fn step_formula(s: &Session, steps: &Steps, at: usize, step: &Step) -> Strin
 
 /// Cells of a part that are all followed to where they were moved from; of a larger one its corners are, so that the
 /// work does not grow with it.
-const MOST_MOVED: usize = 1024;
+const MAX_MOVED: usize = 1024;
 
 /// The first and the last cell along every axis.
 fn corners(cells: &ResolvedSlice) -> Vec<usize> {
@@ -129,7 +129,7 @@ fn moved_part(program: &Program, view: &View) -> Option<String> {
         return None;
     }
     let count = view.cells.shape().len();
-    let flats = if count <= MOST_MOVED { view.cells.flats().collect() } else { corners(&view.cells) };
+    let flats = if count <= MAX_MOVED { view.cells.flats().collect() } else { corners(&view.cells) };
     let cell = |flat| Cell { node: view.node, flat };
     let mut cells: Vec<Cell> = flats.into_iter().map(cell).collect();
     loop {

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::own::{OwnAttention, OwnFfn, OwnNorm};
+use super::own::{AttentionOverrides, FfnOverrides, NormOverrides};
 
 /// A whole model. `encoder` alone, `decoder` alone, or both (then the decoder may attend to the encoder).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -384,11 +384,11 @@ pub struct LayerConfig {
     /// Width inside the feed-forward network.
     pub d_ff: Option<usize>,
     /// Normalisation; each of its settings that is not given is as in the model.
-    pub norm: Option<OwnNorm>,
+    pub norm: Option<NormOverrides>,
     /// Attention, likewise.
-    pub attention: Option<OwnAttention>,
+    pub attention: Option<AttentionOverrides>,
     /// Feed-forward network, likewise.
-    pub ffn: Option<OwnFfn>,
+    pub ffn: Option<FfnOverrides>,
     /// Whether the layer has a feed-forward network.
     pub has_ffn: bool,
 }

@@ -4,9 +4,9 @@ use super::config::{ModelConfig, Positions};
 use super::params::{Resolved, ResolvedLayer, VocabSizes, resolve};
 
 /// Most numbers that a run may record: 64 GiB in f64.
-pub const MOST_CELLS: u128 = 1 << 33;
+pub const MAX_CELLS: u128 = 1 << 33;
 /// Most layers that a run may go through, over all its decoding calls: each is some fifty nodes.
-pub const MOST_LAYER_CALLS: u128 = 1 << 17;
+pub const MAX_LAYER_CALLS: u128 = 1 << 17;
 
 /// What a run goes through.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -106,16 +106,16 @@ mod tests {
     fn a_model_of_usual_size_is_far_from_the_limit_and_a_million_tokens_are_beyond_it() {
         let run = |source| Extent { batch: 1, source, ..Extent::default() };
         let usual = cells(&config(12), VOCAB, &run(512));
-        assert!(usual > 12 * 12 * 512 * 512 && usual < MOST_CELLS / 10);
-        assert!(cells(&config(12), VOCAB, &run(1 << 20)) > MOST_CELLS);
+        assert!(usual > 12 * 12 * 512 * 512 && usual < MAX_CELLS / 10);
+        assert!(cells(&config(12), VOCAB, &run(1 << 20)) > MAX_CELLS);
     }
 
     #[test]
     fn nothing_overflows() {
         let huge =
             Extent { batch: usize::MAX, source: usize::MAX, target: usize::MAX, calls: usize::MAX, cached: false };
-        assert!(cells(&config(1), VOCAB, &huge) > MOST_CELLS);
-        assert!(layer_calls(&config(1), &huge) > MOST_LAYER_CALLS);
+        assert!(cells(&config(1), VOCAB, &huge) > MAX_CELLS);
+        assert!(layer_calls(&config(1), &huge) > MAX_LAYER_CALLS);
         assert_eq!(longest(&huge), usize::MAX);
     }
 }

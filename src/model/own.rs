@@ -37,7 +37,7 @@ macro_rules! own {
 
 own! {
     /// Normalisation of a layer.
-    OwnNorm of NormConfig as "NormConfig" {
+    NormOverrides of NormConfig as "NormConfig" {
         kind: NormKind,
         position: NormPosition,
         eps: f64,
@@ -49,7 +49,7 @@ own! {
 
 own! {
     /// Attention of a layer.
-    OwnAttention of AttentionConfig as "AttentionConfig" {
+    AttentionOverrides of AttentionConfig as "AttentionConfig" {
         kind: AttentionKind,
         scale: Scale,
         qkv_bias: bool,
@@ -65,7 +65,7 @@ own! {
 
 own! {
     /// Feed-forward network of a layer.
-    OwnFfn of FfnConfig as "FfnConfig" {
+    FfnOverrides of FfnConfig as "FfnConfig" {
         activation: Activation,
         gated: bool,
         bias: bool,

@@ -22,25 +22,25 @@ fn problem(field: impl Into<String>, msg: Msg) -> ConfigProblem {
 }
 
 /// Most layers of a stack, words of a vocabulary, width of anything, numbers of all parameters.
-const MOST_LAYERS: usize = 10_000;
-const MOST_WORDS: usize = 1 << 26;
-const MOST_WIDTH: usize = 1 << 20;
-const MOST_PARAMETERS: usize = 1 << 33;
+const MAX_LAYERS: usize = 10_000;
+const MAX_WORDS: usize = 1 << 26;
+const MAX_WIDTH: usize = 1 << 20;
+const MAX_PARAMETERS: usize = 1 << 33;
 
 /// Everything wrong with `config`; empty where it can be built.
 pub fn validate(config: &ModelConfig, vocab: VocabSizes) -> Vec<ConfigProblem> {
     let mut found = Vec::new();
     for (field, words) in [("vocabulary", vocab.source), ("target_vocabulary", vocab.target)] {
-        if words == 0 || words > MOST_WORDS {
-            found.push(problem(field, Msg::new("config.words").arg("value", words).arg("most", MOST_WORDS)));
+        if words == 0 || words > MAX_WORDS {
+            found.push(problem(field, Msg::new("config.words").arg("value", words).arg("most", MAX_WORDS)));
             break;
         }
     }
     let mut width = |field: &str, value: usize| {
-        if value == 0 || value > MOST_WIDTH {
+        if value == 0 || value > MAX_WIDTH {
             found.push(problem(
                 format!("model.{field}"),
-                Msg::new("config.width").arg("value", value).arg("most", MOST_WIDTH),
+                Msg::new("config.width").arg("value", value).arg("most", MAX_WIDTH),
             ));
         }
     };
@@ -127,8 +127,8 @@ fn attention(found: &mut Vec<ConfigProblem>, at: &str, a: &AttentionConfig) {
 fn stack(found: &mut Vec<ConfigProblem>, config: &ModelConfig, name: &str, stack: &StackConfig) {
     let at = format!("model.{name}.layers");
     let layers = stack.layers.iter().try_fold(0usize, |n, l| n.checked_add(l.repeat)).unwrap_or(usize::MAX);
-    if layers > MOST_LAYERS {
-        found.push(problem(at, Msg::new("config.layers").arg("value", layers).arg("most", MOST_LAYERS)));
+    if layers > MAX_LAYERS {
+        found.push(problem(at, Msg::new("config.layers").arg("value", layers).arg("most", MAX_LAYERS)));
         return;
     }
     for (i, l) in stack.layers.iter().enumerate() {
@@ -143,8 +143,8 @@ fn layer(found: &mut Vec<ConfigProblem>, config: &ModelConfig, side: &str, at: &
     let heads = l.heads.unwrap_or(config.heads);
     let widths = [("heads", Some(heads)), ("kv_heads", l.kv_heads), ("d_k", l.d_k), ("d_v", l.d_v), ("d_ff", l.d_ff)];
     for (name, value) in widths {
-        if let Some(value) = value.filter(|v| *v == 0 || *v > MOST_WIDTH) {
-            let msg = Msg::new("config.width").arg("value", value).arg("most", MOST_WIDTH);
+        if let Some(value) = value.filter(|v| *v == 0 || *v > MAX_WIDTH) {
+            let msg = Msg::new("config.width").arg("value", value).arg("most", MAX_WIDTH);
             found.push(problem(format!("{at}.{name}"), msg));
             return;
         }
@@ -199,8 +199,8 @@ fn layer(found: &mut Vec<ConfigProblem>, config: &ModelConfig, side: &str, at: &
 
 fn positions(found: &mut Vec<ConfigProblem>, config: &ModelConfig) {
     match config.positions {
-        Positions::Learned { max_len } if max_len == 0 || max_len > MOST_WIDTH => {
-            let msg = Msg::new("config.width").arg("value", max_len).arg("most", MOST_WIDTH);
+        Positions::Learned { max_len } if max_len == 0 || max_len > MAX_WIDTH => {
+            let msg = Msg::new("config.width").arg("value", max_len).arg("most", MAX_WIDTH);
             found.push(problem("model.positions.max_len", msg));
         }
         Positions::Sinusoidal { base, .. } | Positions::Rotary { base, .. } if !(base.is_finite() && base > 0.0) => {
@@ -208,7 +208,7 @@ fn positions(found: &mut Vec<ConfigProblem>, config: &ModelConfig) {
         }
         // Layers tell it better, where there are any.
         Positions::Rotary { dim: Some(dim), .. }
-            if (dim % 2 != 0 || dim == 0 || dim > MOST_WIDTH)
+            if (dim % 2 != 0 || dim == 0 || dim > MAX_WIDTH)
                 && found.iter().all(|p| p.field != "model.positions.dim") =>
         {
             let msg = Msg::new("config.rotary").arg("dim", dim);
@@ -242,8 +242,8 @@ fn size(found: &mut Vec<ConfigProblem>, config: &ModelConfig, vocab: VocabSizes)
     };
     let tables = (2 * rows + config.embedding.token_types).checked_mul(config.d_model);
     let all = total.zip(words).zip(tables).and_then(|((a, b), c)| a.checked_add(b)?.checked_add(c));
-    if all.is_none_or(|n| n > MOST_PARAMETERS) {
+    if all.is_none_or(|n| n > MAX_PARAMETERS) {
         let value = all.map_or_else(|| "> 2^64".to_owned(), |n| n.to_string());
-        found.push(problem("model", Msg::new("config.size").arg("value", value).arg("most", MOST_PARAMETERS)));
+        found.push(problem("model", Msg::new("config.size").arg("value", value).arg("most", MAX_PARAMETERS)));
     }
 }

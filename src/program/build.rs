@@ -159,7 +159,7 @@ impl Builder {
         let operands: SmallVec<[(Shape, DType); 3]> =
             inputs.iter().map(|&i| (self.program.node(i).shape, self.program.node(i).dtype)).collect();
         let (shape, dtype) = infer(&op, &operands, leaf).map_err(|why| self.fail(name, &op, &inputs, why))?;
-        if shape.checked_len().is_none_or(|n| n > MOST_ELEMENTS) {
+        if shape.checked_len().is_none_or(|n| n > MAX_ELEMENTS) {
             return Err(self.fail(name, &op, &inputs, format!("{shape} is too large")));
         }
         let path: Arc<str> = self.path(name).into();
@@ -382,7 +382,7 @@ impl Builder {
 }
 
 /// No tensor of a program has more elements than this (2⁴⁰ bytes of f64 would not be a debugging session).
-const MOST_ELEMENTS: usize = 1 << 36;
+const MAX_ELEMENTS: usize = 1 << 36;
 
 /// Shape and kind of the result of `op` on operands of the given shapes.
 fn infer(op: &Op, x: &[(Shape, DType)], leaf: Option<(Shape, DType)>) -> Result<(Shape, DType), String> {

@@ -67,9 +67,9 @@ pub fn softmax(b: &mut Builder, name: &str, x: NodeId, shift: Shift, masked: boo
             Shift::WhenNeeded | Shift::Always => {
                 let max = b.reduce_last("max", Reduction::Max, x)?;
                 let by = match shift {
-                    Shift::WhenNeeded => b.unary("shift", Unary::Guard, max)?,
+                    Shift::WhenNeeded => b.unary("shift", Unary::SoftmaxShift, max)?,
                     // −∞ − −∞ would not be a number.
-                    _ if masked => b.unary("shift", Unary::EmptyGuard, max)?,
+                    _ if masked => b.unary("shift", Unary::MaskedSoftmaxShift, max)?,
                     _ => max,
                 };
                 let shifted = b.binary("shifted", Binary::Sub, x, by)?;

@@ -182,9 +182,9 @@ pub enum Unary {
     /// cos x.
     Cos,
     /// What a softmax subtracts from a row whose maximum is x: 0 while exp is safe, else x (0 for −∞).
-    Guard,
+    SoftmaxShift,
     /// x, and 0 for −∞: what a softmax that always subtracts takes from a row whose every score is masked.
-    EmptyGuard,
+    MaskedSoftmaxShift,
 }
 
 /// Two numbers in, one out.
@@ -264,14 +264,14 @@ impl Unary {
             Unary::Sigmoid => T::ONE / (T::ONE + (-x).exp()),
             Unary::Sin => x.sin(),
             Unary::Cos => x.cos(),
-            Unary::Guard => {
+            Unary::SoftmaxShift => {
                 if x == T::NEG_INFINITY || x.abs() <= T::EXP_SAFE {
                     T::ZERO
                 } else {
                     x
                 }
             }
-            Unary::EmptyGuard => {
+            Unary::MaskedSoftmaxShift => {
                 if x == T::NEG_INFINITY {
                     T::ZERO
                 } else {
@@ -297,8 +297,8 @@ impl Unary {
             Unary::Sigmoid => "sigmoid",
             Unary::Sin => "sin",
             Unary::Cos => "cos",
-            Unary::Guard => "guard",
-            Unary::EmptyGuard => "empty_guard",
+            Unary::SoftmaxShift => "softmax_shift",
+            Unary::MaskedSoftmaxShift => "masked_softmax_shift",
         }
     }
 }

@@ -9,7 +9,7 @@ use super::schema::Scenario;
 use crate::text::{Msg, escape};
 
 /// Deepest nesting of brackets. A scenario has about ten levels; the rest is room.
-const MOST_LEVELS: usize = 64;
+const MAX_LEVELS: usize = 64;
 
 /// Reads the scenario in `text`, which is called `file` in messages. A byte order mark is tolerated.
 ///
@@ -29,8 +29,8 @@ pub fn read(file: &str, text: &str) -> Result<Scenario, Box<Diagnostic>> {
         )));
     }
     // Before anything recurses over the text.
-    if let Some(byte) = place::too_deep(text, MOST_LEVELS) {
-        let msg = Msg::new("scenario.nesting").arg("most", MOST_LEVELS);
+    if let Some(byte) = place::too_deep(text, MAX_LEVELS) {
+        let msg = Msg::new("scenario.nesting").arg("most", MAX_LEVELS);
         return Err(at(byte, Problem::new("", msg).help(Msg::new("scenario.syntax_help"))));
     }
     if let Ok(scenario) = super::options().from_str(text) {
@@ -104,7 +104,7 @@ fn explain(text: &str, mut path: Vec<Segment>, error: &ron::error::SpannedError)
             (Msg::new("syntax.field_twice").arg("name", field), None)
         }
         Error::ExceededRecursionLimit => {
-            (Msg::new("scenario.nesting").arg("most", MOST_LEVELS), Some(Msg::new("scenario.syntax_help")))
+            (Msg::new("scenario.nesting").arg("most", MAX_LEVELS), Some(Msg::new("scenario.syntax_help")))
         }
         Error::ExpectedStringEnd => (Msg::new("syntax.string_end"), Some(Msg::new("syntax.string_end_help"))),
         Error::UnclosedBlockComment => {

@@ -8,7 +8,7 @@ use crate::text::{Msg, escape};
 
 /// A vocabulary ready for use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Words {
+pub struct Vocab {
     entries: Vec<String>,
     index: HashMap<String, i64>,
     /// Size where there is no text.
@@ -30,7 +30,7 @@ pub struct Token {
     pub unknown: bool,
 }
 
-impl Words {
+impl Vocab {
     /// From the scenario's vocabulary; `read` gives the text of a corpus file.
     ///
     /// # Errors
@@ -183,9 +183,9 @@ impl Words {
 mod tests {
     use super::*;
 
-    fn words(list: &[&str]) -> Words {
+    fn words(list: &[&str]) -> Vocab {
         let list = Vocabulary::Words(list.iter().map(|w| (*w).to_owned()).collect());
-        Words::new(&list, "vocabulary", &|_| Ok(String::new())).expect("a vocabulary")
+        Vocab::new(&list, "vocabulary", &|_| Ok(String::new())).expect("a vocabulary")
     }
 
     #[test]
@@ -207,7 +207,7 @@ mod tests {
             lowercase: true,
             spaces: false,
         });
-        let w = Words::new(&c, "vocabulary", &|_| Ok(String::new())).expect("a vocabulary");
+        let w = Vocab::new(&c, "vocabulary", &|_| Ok(String::new())).expect("a vocabulary");
         assert_eq!((w.word(2), w.word(3), w.len()), ("b".into(), "a".into(), 4));
         let t = w.encode("Bx").expect("tokens");
         assert_eq!((t[0].id, t[1].id, t[1].unknown), (2, 1, true));
@@ -216,6 +216,6 @@ mod tests {
     #[test]
     fn a_word_twice_is_refused() {
         let list = Vocabulary::Words(vec!["a".into(), "a".into()]);
-        assert!(Words::new(&list, "vocabulary", &|_| Ok(String::new())).is_err());
+        assert!(Vocab::new(&list, "vocabulary", &|_| Ok(String::new())).is_err());
     }
 }

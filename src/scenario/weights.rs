@@ -156,7 +156,7 @@ pub fn load<T: Real>(
 }
 
 /// Most names of a file that a message lists.
-const MOST_NAMED: usize = 8;
+const MAX_NAMED: usize = 8;
 
 /// Slips in the table of names of a file.
 fn names<T: Real>(
@@ -177,7 +177,7 @@ fn names<T: Real>(
             let near = nearest(path, known.iter().copied());
             problems.push(did_you_mean(Problem::new(at, msg), near));
         } else if !tensors.numbers.contains_key(name) && !tensors.unreadable.contains_key(name) {
-            let all: Vec<_> = tensors.numbers.keys().take(MOST_NAMED).map(|n| escape(n)).collect();
+            let all: Vec<_> = tensors.numbers.keys().take(MAX_NAMED).map(|n| escape(n)).collect();
             let msg = Msg::new("weights.not_in_file").arg("name", escape(name)).arg("names", all.join(", "));
             let near = nearest(name, tensors.numbers.keys().map(String::as_str));
             problems.push(did_you_mean(Problem::new(at, msg), near));

@@ -7,21 +7,21 @@ use crate::model::limits::{self, Extent};
 use crate::model::params::{VocabSizes, cacheable};
 use crate::scenario::diagnostic::Problem;
 use crate::scenario::schema::{Decode, Init, Input, Labels, Optimiser, Prefix, Run, Scenario};
-use crate::scenario::tokenise::Words;
+use crate::scenario::tokenise::Vocab;
 use crate::tensor::Precision;
 use crate::text::{Msg, escape};
 
 /// Most new tokens of a run.
-const MOST_NEW: usize = 100_000;
+const MAX_NEW: usize = 100_000;
 /// Most beams of a beam search.
-pub const MOST_BEAMS: usize = 1024;
+pub const MAX_BEAMS: usize = 1024;
 
 /// Everything wrong with the runs and initialisers; `inputs` are those of each run.
 pub(super) fn settings(
     s: &Scenario,
     inputs: &[&Inputs],
     vocab: VocabSizes,
-    target_words: &Words,
+    target_words: &Vocab,
     precision: Precision,
 ) -> Vec<Problem> {
     let mut found = Vec::new();
@@ -152,7 +152,7 @@ fn needs(s: &Scenario, run: &Run, at: &str, model: &ModelConfig, inputs: &Inputs
 }
 
 /// What is generated, and how long it gets.
-fn decode(decode: &Decode, cached: bool, at: &str, words: &Words, found: &mut Vec<Problem>) -> Vec<Extent> {
+fn decode(decode: &Decode, cached: bool, at: &str, words: &Vocab, found: &mut Vec<Problem>) -> Vec<Extent> {
     let mut extents = Vec::new();
     let mut from = |at: String, p: &Prefix, calls: usize, found: &mut Vec<Problem>| match prefix(&at, p, words) {
         Ok(ids) => extents.push(Extent { target: ids.len(), calls, cached, ..Extent::default() }),
@@ -174,13 +174,13 @@ fn decode(decode: &Decode, cached: bool, at: &str, words: &Words, found: &mut Ve
         | Decode::Beam { from, max_new, .. } => (from, *max_new),
     };
     from(format!("{at}.from"), first, new, found);
-    if new == 0 || new > MOST_NEW {
+    if new == 0 || new > MAX_NEW {
         let msg = Msg::new("scenario.max_new").arg("value", new);
         found.push(Problem::new(format!("{at}.max_new"), msg));
     }
     if let Decode::Beam { beams, .. } = decode {
-        if *beams == 0 || *beams > MOST_BEAMS {
-            let msg = Msg::new("scenario.beams").arg("value", beams).arg("most", MOST_BEAMS);
+        if *beams == 0 || *beams > MAX_BEAMS {
+            let msg = Msg::new("scenario.beams").arg("value", beams).arg("most", MAX_BEAMS);
             found.push(Problem::new(format!("{at}.beams"), msg));
         }
         // Every beam is a sequence.
@@ -220,9 +220,9 @@ pub(super) fn size(
         return Some(msg.arg("max_len", rows));
     }
     let cells = limits::cells(model, vocab, extent);
-    if cells > limits::MOST_CELLS {
+    if cells > limits::MAX_CELLS {
         let msg = Msg::new("scenario.too_much").arg("run", escape(run)).arg("tokens", longest).arg("value", cells);
-        return Some(msg.arg("most", limits::MOST_CELLS));
+        return Some(msg.arg("most", limits::MAX_CELLS));
     }
     too_large(cells, precision)
         .map_or_else(|| calls(model, run, extent), |msg| Some(msg.arg("run", escape(run)).arg("tokens", longest)))
@@ -249,9 +249,9 @@ fn too_large(cells: u128, precision: Precision) -> Option<Msg> {
 /// Whether a run goes through more layers than a program may have.
 pub(super) fn calls(model: &ModelConfig, run: &str, extent: &Extent) -> Option<Msg> {
     let layers = limits::layer_calls(model, extent);
-    (layers > limits::MOST_LAYER_CALLS).then(|| {
+    (layers > limits::MAX_LAYER_CALLS).then(|| {
         let msg = Msg::new("scenario.too_many_calls").arg("run", escape(run)).arg("value", layers);
-        msg.arg("most", limits::MOST_LAYER_CALLS)
+        msg.arg("most", limits::MAX_LAYER_CALLS)
     })
 }
 

@@ -9,12 +9,12 @@ use crate::scenario::edit::{Edit, Side};
 use crate::tensor::{Axis, DType, Real, Shape, Tensor, Value};
 use crate::text::{Msg, escape};
 use crate::trace::derive::Cell;
-use crate::trace::{self, Bindings, Held};
+use crate::trace::{self, Bindings, Pinned};
 
 /// What the edits of a scenario come to.
 pub(super) struct Resolved {
-    /// Held cells, by run.
-    pub held: Vec<Held>,
+    /// Pinned cells, by run.
+    pub held: Vec<Pinned>,
     /// Cells of parameters: which edit, path, position, value.
     pub params: Vec<(usize, String, usize, f64)>,
 }
@@ -24,7 +24,7 @@ pub(super) struct Resolved {
 /// # Errors
 /// Runs, paths, cells, heads, layers and positions that are not there; values that do not fit.
 pub(super) fn resolve(s: &Session) -> Result<Resolved, Vec<Problem>> {
-    let mut out = Resolved { held: vec![Held::default(); s.runs.len()], params: Vec::new() };
+    let mut out = Resolved { held: vec![Pinned::default(); s.runs.len()], params: Vec::new() };
     let mut problems = Vec::new();
     for (i, edit) in s.scenario.edits.iter().enumerate() {
         let at = format!("edits[{i}]");
@@ -61,7 +61,7 @@ fn one(s: &Session, i: usize, edit: &Edit, at: &str, out: &mut Resolved) -> Resu
 }
 
 /// Holds the cells of an edit in a program; whether there were any.
-fn hold(program: &Program, edit: &Edit, at: &str, held: &mut Held) -> Result<bool, Problem> {
+fn hold(program: &Program, edit: &Edit, at: &str, held: &mut Pinned) -> Result<bool, Problem> {
     let mut any = false;
     let mut put = |node: NodeId, flat: usize, value: f64| {
         let cell = Cell { node, flat };
@@ -358,8 +358,8 @@ impl Session {
 
     /// The cells that the scenario's edits hold in a program of this session that is none of its runs: those of edits
     /// for all runs.
-    pub(super) fn held_in(&self, program: &Program) -> Held {
-        let mut held = Held::default();
+    pub(super) fn held_in(&self, program: &Program) -> Pinned {
+        let mut held = Pinned::default();
         for edit in self.scenario.edits.iter().filter(|e| e.run().is_none()) {
             if edits_params(self, edit) {
                 continue;
@@ -385,7 +385,7 @@ impl Session {
     }
 
     /// The cells that are held in a run, whatever their operands say.
-    pub fn held(&self, run: usize) -> &Arc<Held> {
+    pub fn held(&self, run: usize) -> &Arc<Pinned> {
         &self.runs[run].held
     }
 }

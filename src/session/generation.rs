@@ -16,7 +16,7 @@ use crate::program::{NodeId, Program, cost};
 use crate::scenario::schema;
 use crate::tensor::{Precision, Real, Value};
 use crate::text::Msg;
-use crate::trace::{AnyTrace, Flow, HeldSink, Keep, RunError, Settings, Sink, Then, run_with};
+use crate::trace::{AnyTrace, ChainSink, Flow, Keep, PinnedSink, RunError, Settings, Sink, run_with};
 
 /// One decoding call, as it ended.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -164,7 +164,7 @@ impl Session {
         }
         let keep = Keep::only(program, keep);
         let held = self.held_in(program);
-        let sink = &mut Then(HeldSink(&held), sink);
+        let sink = &mut ChainSink(PinnedSink(&held), sink);
         Ok(match &self.params {
             AnyBindings::F32(b) => AnyTrace::F32(run_with(program, b, &settings(keep), sink)?),
             AnyBindings::F64(b) => AnyTrace::F64(run_with(program, b, &settings(keep), sink)?),

@@ -5,7 +5,7 @@ use crate::model::config::ModelConfig;
 use crate::model::masks::GivenMask;
 use crate::scenario::diagnostic::{Problem, nearest};
 use crate::scenario::schema::{Changes, Input, Labels, MaskInput, Prefix, Scenario};
-use crate::scenario::tokenise::{Token, Words};
+use crate::scenario::tokenise::{Token, Vocab};
 use crate::text::{Msg, escape};
 
 /// What the stacks read.
@@ -72,7 +72,7 @@ impl<'a> Given<'a> {
 
 /// Tokenises all that is given. Unknown tokens, ids outside the vocabulary, sentences of no tokens and masks that do
 /// not fit go to `found`; what they are in is left out then.
-pub(super) fn inputs(given: &Given<'_>, source: &Words, target: &Words, found: &mut Vec<Problem>) -> Inputs {
+pub(super) fn inputs(given: &Given<'_>, source: &Vocab, target: &Vocab, found: &mut Vec<Problem>) -> Inputs {
     let mut out = Inputs::default();
     let (encodes, decodes) = (given.model.encoder.is_some(), given.model.decoder.is_some());
     let types = given.model.embedding.token_types;
@@ -115,7 +115,7 @@ enum Types {
 }
 
 /// The tokens of every sentence, before padding.
-fn rows(at: &str, input: &Input, words: &Words, found: &mut Vec<Problem>) -> Vec<Vec<Token>> {
+fn rows(at: &str, input: &Input, words: &Vocab, found: &mut Vec<Problem>) -> Vec<Vec<Token>> {
     let mut rows: Vec<Vec<Token>> = Vec::new();
     for (i, text) in input.text.iter().enumerate() {
         match words.encode(text) {
@@ -151,12 +151,12 @@ fn rows(at: &str, input: &Input, words: &Words, found: &mut Vec<Problem>) -> Vec
     rows
 }
 
-fn ids_help(words: &Words) -> Msg {
+fn ids_help(words: &Vocab) -> Msg {
     Msg::new("scenario.id_outside_help").arg("last", words.len().saturating_sub(1))
 }
 
 /// How to mend a text that has no tokens: the nearest word, where the unknown piece looks like a slip.
-fn text_help(msg: &Msg, words: &Words) -> Msg {
+fn text_help(msg: &Msg, words: &Vocab) -> Msg {
     let token = msg.args.iter().find(|a| a.0 == "token").map(|a| &a.1);
     match token.map(|t| nearest(t, words.list().iter().map(String::as_str))) {
         Some(Some(near)) => Msg::new("diagnostic.did_you_mean").arg("name", escape(near)),
@@ -166,7 +166,7 @@ fn text_help(msg: &Msg, words: &Words) -> Msg {
 }
 
 /// Puts `<sos>` before and `<eos>` after each sentence, as asked for.
-fn frame(at: &str, input: &Input, words: &Words, rows: &mut [Vec<Token>]) -> Result<(), Problem> {
+fn frame(at: &str, input: &Input, words: &Vocab, rows: &mut [Vec<Token>]) -> Result<(), Problem> {
     for (asked, name, field) in [(input.sos, "<sos>", "sos"), (input.eos, "<eos>", "eos")] {
         if !asked {
             continue;
@@ -180,7 +180,7 @@ fn frame(at: &str, input: &Input, words: &Words, rows: &mut [Vec<Token>]) -> Res
     Ok(())
 }
 
-fn special(at: &str, name: &str, words: &Words) -> Result<Token, Problem> {
+fn special(at: &str, name: &str, words: &Vocab) -> Result<Token, Problem> {
     let id = words.id(name).ok_or_else(|| Problem::new(at, Msg::new("scenario.no_special").arg("name", name)))?;
     Ok(Token { text: name.to_owned(), id, unknown: false })
 }
@@ -189,7 +189,7 @@ fn special(at: &str, name: &str, words: &Words) -> Result<Token, Problem> {
 fn sequences(
     at: &str,
     input: &Input,
-    words: &Words,
+    words: &Vocab,
     token_types: Types,
     found: &mut Vec<Problem>,
 ) -> Option<(Sequences, Vec<Vec<Token>>)> {
@@ -258,11 +258,11 @@ fn sequences(
 }
 
 /// Makes all sentences equally long; gives which tokens are real, where any is not.
-fn pad(at: &str, input: &Input, words: &Words, rows: &mut [Vec<Token>]) -> Result<Option<Vec<bool>>, Problem> {
+fn pad(at: &str, input: &Input, words: &Vocab, rows: &mut [Vec<Token>]) -> Result<Option<Vec<bool>>, Problem> {
     let longest = rows.iter().map(Vec::len).max().unwrap_or(0);
     let tokens = input.length.unwrap_or(longest);
-    if tokens < longest || tokens > MOST_TOKENS || tokens.saturating_mul(rows.len()) > MOST_IDS {
-        let msg = Msg::new("scenario.length").arg("length", tokens).arg("longest", longest).arg("most", MOST_TOKENS);
+    if tokens < longest || tokens > MAX_TOKENS || tokens.saturating_mul(rows.len()) > MAX_IDS {
+        let msg = Msg::new("scenario.length").arg("length", tokens).arg("longest", longest).arg("most", MAX_TOKENS);
         return Err(Problem::new(format!("{at}.length"), msg));
     }
     if rows.iter().all(|r| r.len() == tokens) {
@@ -285,11 +285,11 @@ fn pad(at: &str, input: &Input, words: &Words, rows: &mut [Vec<Token>]) -> Resul
 }
 
 /// No sequence is longer: a guard against slips, not a limit of the engine.
-const MOST_TOKENS: usize = 1 << 20;
+const MAX_TOKENS: usize = 1 << 20;
 /// Nor are there more tokens in all sequences together.
-const MOST_IDS: usize = 1 << 24;
+const MAX_IDS: usize = 1 << 24;
 
-fn known(words: &Words, id: i64) -> Result<String, Msg> {
+fn known(words: &Vocab, id: i64) -> Result<String, Msg> {
     if usize::try_from(id).is_ok_and(|i| i < words.len()) {
         Ok(words.word(id))
     } else {
@@ -315,7 +315,7 @@ fn given_mask(at: &str, mask: &MaskInput, batch: usize, tokens: usize) -> Result
     Ok(GivenMask { batch, queries, keys: tokens, visible: rows.concat().concat() })
 }
 
-fn labels(at: &str, labels: &Labels, s: &Sequences, words: &Words) -> Result<Option<Vec<i64>>, Problem> {
+fn labels(at: &str, labels: &Labels, s: &Sequences, words: &Vocab) -> Result<Option<Vec<i64>>, Problem> {
     let tokens = s.tokens();
     let real = |i: usize| s.real.as_ref().is_none_or(|r| r[i]);
     let out: Vec<i64> = match labels {
@@ -347,7 +347,7 @@ fn labels(at: &str, labels: &Labels, s: &Sequences, words: &Words) -> Result<Opt
 ///
 /// # Errors
 /// Unknown tokens, ids outside the vocabulary, no token at all.
-pub fn prefix(at: &str, prefix: &Prefix, words: &Words) -> Result<Vec<i64>, Problem> {
+pub fn prefix(at: &str, prefix: &Prefix, words: &Vocab) -> Result<Vec<i64>, Problem> {
     let ids = match prefix {
         Prefix::Text(text) => words
             .encode(text)

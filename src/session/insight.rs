@@ -8,7 +8,7 @@ use super::training::Lessons;
 use crate::program::optimiser::Optimiser;
 use crate::program::{Gradients, Leaf, NodeId, Op, Program};
 use crate::tensor::{Axis, Real};
-use crate::trace::train::{Lesson, State, Stopped, reseeded};
+use crate::trace::train::{State, Stopped, TrainStep, reseeded};
 use crate::trace::{Keep, Settings, Trace, run_with};
 
 /// Size of the gradients of one part of the model.
@@ -181,7 +181,7 @@ fn unit(mut x: Vec<f64>) -> Vec<f64> {
 
 /// The model at one point of its training, over all sentences.
 #[derive(Clone, Debug)]
-pub struct Look {
+pub struct ModelSnapshot {
     /// Updates made.
     pub update: u64,
     /// Loss over all sentences.
@@ -203,7 +203,7 @@ pub fn looks<T: Real>(
     run: usize,
     optimiser: &Optimiser,
     states: Vec<State<T>>,
-) -> Result<Vec<Look>, Stopped> {
+) -> Result<Vec<ModelSnapshot>, Stopped> {
     let mut lessons = Lessons::new(session, run, optimiser.clone(), None, 0);
     let mut out = Vec::new();
     let mut tables = Vec::new();
@@ -213,7 +213,7 @@ pub fn looks<T: Real>(
         lesson.bind(optimiser, &mut state);
         let trace = look(&lesson.program, &lesson, &state)?;
         tables.push(embeddings(lesson.program.as_ref(), &trace));
-        out.push(Look {
+        out.push(ModelSnapshot {
             update: state.update,
             loss: trace.value(lesson.loss).get(0),
             gradients: gradient_norms(&trace, &lesson.gradients),
@@ -232,9 +232,9 @@ pub fn looks<T: Real>(
 
 /// The model before one update, with what a screen shows of it.
 #[derive(Clone, Debug)]
-pub struct Glance {
+pub struct TrainProbe {
     /// What is seen; its embeddings are not placed.
-    pub look: Look,
+    pub look: ModelSnapshot,
     /// √(Σ g²) of each parameter, in the order of their gradients.
     pub parameters: Vec<(String, f64)>,
     /// Embeddings of the tokens that were asked for, `[token, d_model]`.
@@ -244,7 +244,7 @@ pub struct Glance {
 }
 
 /// Attention weights that a glance keeps.
-const MOST_WEIGHTS: usize = 1 << 18;
+const MAX_WEIGHTS: usize = 1 << 18;
 
 /// Looks at the model in `state`, with the dropout of its update: the loss is that which the update begins from.
 /// Of the embeddings, those of `tokens` are taken.
@@ -256,7 +256,7 @@ pub fn glance<T: Real>(
     optimiser: &Optimiser,
     mut state: State<T>,
     tokens: &[usize],
-) -> Result<Glance, Stopped> {
+) -> Result<TrainProbe, Stopped> {
     let lesson =
         lessons.lesson(state.update).map_err(|e| Stopped::Build { update: state.update, error: Box::new(e) })?;
     lesson.bind(optimiser, &mut state);
@@ -282,16 +282,16 @@ pub fn glance<T: Real>(
     });
     let mut attention = attention_maps(&trace, 0);
     let all = attention.len();
-    let mut room = MOST_WEIGHTS;
+    let mut room = MAX_WEIGHTS;
     attention.retain(|map| {
         let weights = map.weights.iter().map(Vec::len).sum();
         let fits = room.checked_sub(weights);
         room = fits.unwrap_or(room);
         fits.is_some()
     });
-    Ok(Glance {
+    Ok(TrainProbe {
         maps_left_out: all - attention.len(),
-        look: Look {
+        look: ModelSnapshot {
             update: state.update,
             loss: trace.value(lesson.loss).get(0),
             gradients: gradient_norms(&trace, &lesson.gradients),
@@ -303,7 +303,7 @@ pub fn glance<T: Real>(
     })
 }
 
-fn look<T: Real>(program: &Arc<Program>, lesson: &Lesson, state: &State<T>) -> Result<Trace<T>, Stopped> {
+fn look<T: Real>(program: &Arc<Program>, lesson: &TrainStep, state: &State<T>) -> Result<Trace<T>, Stopped> {
     let settings = Settings {
         keep: Keep::only(program, |id| {
             let path = &program.node(id).path;

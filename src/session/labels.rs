@@ -2,7 +2,7 @@
 
 use super::Session;
 use crate::program::{NodeId, Op};
-use crate::scenario::tokenise::{Token, Words};
+use crate::scenario::tokenise::{Token, Vocab};
 use crate::tensor::{Axis, DType};
 use crate::walkthrough::View;
 
@@ -12,11 +12,11 @@ pub enum Labels<'s> {
     /// There are none.
     None,
     /// The words of a vocabulary, in its order.
-    Vocabulary(&'s Words),
-    /// Words of these ids.
-    Ids(&'s Words, Vec<i64>),
+    Vocabulary(&'s Vocab),
+    /// Vocab of these ids.
+    Ids(&'s Vocab, Vec<i64>),
     /// Pieces of a text as they were cut; one that the vocabulary does not have says what stands for it.
-    Tokens(&'s Words, &'s [Token]),
+    Tokens(&'s Vocab, &'s [Token]),
 }
 
 impl Labels<'_> {
@@ -73,7 +73,7 @@ impl Session {
 
     /// The words that the numbers of a tensor stand for, where they are ids that its labels do not tell already: what
     /// was predicted, what was wanted.
-    pub fn id_words(&self, run: usize, node: NodeId) -> Option<&Words> {
+    pub fn id_words(&self, run: usize, node: NodeId) -> Option<&Vocab> {
         let program = &self.runs[run].program;
         let mut n = program.node(node);
         while n.op.moves_only() && program.node(n.inputs[0]).dtype == DType::Int {

@@ -25,14 +25,14 @@ use crate::model::params::ParamSpec;
 use crate::program::Program;
 use crate::program::optimiser::Optimiser;
 use crate::scenario::schema::{self, Scenario};
-use crate::scenario::tokenise::Words;
+use crate::scenario::tokenise::Vocab;
 use crate::scenario::weights::Coverage;
 use crate::tensor::Precision;
-use crate::trace::train::Lesson;
-use crate::trace::{AnyTrace, Bindings, Held, RunError};
+use crate::trace::train::TrainStep;
+use crate::trace::{AnyTrace, Bindings, Pinned, RunError};
 use crate::walkthrough::Detail;
 
-pub use check::MOST_BEAMS;
+pub use check::MAX_BEAMS;
 pub use inputs::Inputs;
 pub use labels::Labels;
 pub use open::{Options, open, view};
@@ -77,9 +77,9 @@ pub struct Run {
     /// Sequences that it reads.
     pub inputs: Arc<Inputs>,
     /// What an update reads besides the parameters; of a run of that kind.
-    lesson: Option<(Arc<Lesson>, Optimiser)>,
+    lesson: Option<(Arc<TrainStep>, Optimiser)>,
     /// Cells that are edited while it goes on.
-    held: Arc<Held>,
+    held: Arc<Pinned>,
     trace: OnceLock<Result<AnyTrace, RunError>>,
     rounded: Mutex<HashMap<u8, Arc<AnyTrace>>>,
 }
@@ -93,10 +93,10 @@ pub struct Session {
     pub origin: Option<PathBuf>,
     /// Number type.
     pub precision: Precision,
-    /// Words of the source.
-    pub source_words: Words,
-    /// Words of the target.
-    pub target_words: Words,
+    /// Vocab of the source.
+    pub source_words: Vocab,
+    /// Vocab of the target.
+    pub target_words: Vocab,
     /// Sequences, as ids; those of the runs that change none.
     pub inputs: Arc<Inputs>,
     /// Parameters of the model.
@@ -131,8 +131,8 @@ impl Session {
         own.and_then(|r| r.with().model.as_ref()).unwrap_or(&self.scenario.model)
     }
 
-    /// Words that ids of `side` stand for.
-    pub fn words(&self, side: &str) -> &Words {
+    /// Vocab that ids of `side` stand for.
+    pub fn words(&self, side: &str) -> &Vocab {
         if side == "source" { &self.source_words } else { &self.target_words }
     }
 }

@@ -20,11 +20,11 @@ use crate::program::autodiff::backward;
 use crate::program::{BuildError, Builder, Program};
 use crate::scenario::diagnostic::{Problem, nearest};
 use crate::scenario::schema::{self, Decode, Scenario, ViewSpec};
-use crate::scenario::tokenise::Words;
+use crate::scenario::tokenise::Vocab;
 use crate::scenario::weights;
 use crate::tensor::{Precision, Slice};
 use crate::text::{Msg, escape};
-use crate::trace::train::{Lesson, reseeded};
+use crate::trace::train::{TrainStep, reseeded};
 use crate::walkthrough::{Detail, Step, View};
 
 /// What a person may choose when opening a scenario.
@@ -87,7 +87,7 @@ pub(super) fn open_beside(
         String::from_utf8(open_file(name)?).map_err(|_| Msg::new("scenario.not_utf8"))
     };
     let mut problems = Vec::new();
-    let mut words = |vocabulary, at| match Words::new(vocabulary, at, &read_text) {
+    let mut words = |vocabulary, at| match Vocab::new(vocabulary, at, &read_text) {
         Ok(words) => Some(words),
         Err(problem) => {
             problems.push(problem);
@@ -280,7 +280,7 @@ fn runs(s: &Session, inputs: &[Arc<Inputs>], vocab: VocabSizes) -> Result<Vec<Ru
                     let key = crate::text::catalogue::find(&must).unwrap_or("scenario.build");
                     Problem::new(format!("runs[{i}].optimiser"), Msg::new(key).arg("field", bad.field))
                 })?;
-                let lesson = Lesson::new(program, loss, &rule).map_err(unbuildable)?;
+                let lesson = TrainStep::new(program, loss, &rule).map_err(unbuildable)?;
                 let program = Arc::clone(&lesson.program);
                 let mut update = new_run(&update_name, RunKind::Update, program, outputs, inputs);
                 update.lesson = Some((Arc::new(lesson), rule));

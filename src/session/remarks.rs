@@ -4,19 +4,23 @@ use super::Session;
 use crate::scenario::schema;
 use crate::scenario::tokenise::Token;
 use crate::text::{Msg, escape};
-use crate::walkthrough::{Step, Words};
+use crate::walkthrough::{LocalizedText, Step};
 
 /// Tokens that a note lists.
-const MOST_TOKENS: usize = 200;
+const MAX_TOKENS: usize = 200;
 
 /// A text of the scenario.
-pub(super) fn given(t: &schema::Text) -> Words {
-    if t.en.is_empty() && t.zh.is_empty() { Words::Empty } else { Words::Given { en: t.en.clone(), zh: t.zh.clone() } }
+pub(super) fn given(t: &schema::Text) -> LocalizedText {
+    if t.en.is_empty() && t.zh.is_empty() {
+        LocalizedText::Empty
+    } else {
+        LocalizedText::Given { en: t.en.clone(), zh: t.zh.clone() }
+    }
 }
 
 impl Session {
     /// The note of an automatic step, where it is not the catalogue's: a remark of the scenario, or the tokens.
-    pub(super) fn remark(&self, run: usize, step: &Step) -> Option<Words> {
+    pub(super) fn remark(&self, run: usize, step: &Step) -> Option<LocalizedText> {
         let r = &self.runs[run];
         let paths = step.views.iter().rev().map(|v| &*r.program.node(v.node).path);
         for path in paths {
@@ -28,7 +32,7 @@ impl Session {
                 "embed.target.ids" => &r.inputs.target_tokens,
                 _ => continue,
             };
-            return tokens(sentences).map(Words::Message);
+            return tokens(sentences).map(LocalizedText::Message);
         }
         None
     }
@@ -37,7 +41,7 @@ impl Session {
 /// `我→4 爱→7`, sentence by sentence, and which of them the vocabulary does not have.
 fn tokens(sentences: &[Vec<Token>]) -> Option<Msg> {
     let all: usize = sentences.iter().map(Vec::len).sum();
-    if all == 0 || all > MOST_TOKENS {
+    if all == 0 || all > MAX_TOKENS {
         return None;
     }
     let lines: Vec<String> = sentences

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use super::{AnyBindings, Run, Session};
 use crate::tensor::Real;
 use crate::trace::train::State;
-use crate::trace::{AnyTrace, Bindings, HeldSink, RoundedSink, RunError, Settings, Then, Trace, rerun, run_with};
+use crate::trace::{
+    AnyTrace, Bindings, ChainSink, PinnedSink, RoundedSink, RunError, Settings, Trace, rerun, run_with,
+};
 
 impl Session {
     /// The trace of run `run`.
@@ -71,7 +73,7 @@ impl Session {
             let settings = Settings::default();
             let trace = match round {
                 Some(digits) => {
-                    let mut sink = Then(RoundedSink { digits }, &mut HeldSink(held));
+                    let mut sink = ChainSink(RoundedSink { digits }, &mut PinnedSink(held));
                     run_with(program, bindings, &settings, &mut sink)?
                 }
                 None if held.is_empty() && donors.is_empty() => {

@@ -9,7 +9,7 @@ use crate::program::NodeId;
 use crate::tensor::Slice;
 use crate::text::Msg;
 use crate::trace::derive::Cell;
-use crate::walkthrough::{Start, Step, Words, backward_plan, expand, plan, update_plan};
+use crate::walkthrough::{LocalizedText, Start, Step, backward_plan, expand, plan, update_plan};
 
 /// Where a cell is shown: step, view of the step, index in the view.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -138,7 +138,7 @@ impl Session {
         }
         let left = made.map_or(0, |made| frames(&r.program) - made);
         if let Some(last) = steps.last_mut().filter(|_| left > 0) {
-            let note = std::mem::replace(&mut last.note, Words::Empty);
+            let note = std::mem::replace(&mut last.note, LocalizedText::Empty);
             last.note = note.and(Msg::new("walk.stopped").arg("left", left));
         }
         steps

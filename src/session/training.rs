@@ -11,7 +11,7 @@ use crate::program::optimiser::{Decay, Method, Optimiser};
 use crate::scenario::schema;
 use crate::tensor::Real;
 use crate::trace::Bindings;
-use crate::trace::train::{Lesson, Retention, State, Stopped, Trainer, reseeded};
+use crate::trace::train::{Retention, State, Stopped, TrainStep, Trainer, reseeded};
 
 /// The optimiser that a scenario's settings mean.
 pub fn optimiser(s: &schema::Optimiser) -> Optimiser {
@@ -45,7 +45,7 @@ pub struct Lessons<'s> {
     batch: Option<usize>,
     seed: u64,
     /// Lessons built so far, one a shape of program.
-    built: Vec<Arc<Lesson>>,
+    built: Vec<Arc<TrainStep>>,
 }
 
 impl<'s> Lessons<'s> {
@@ -62,12 +62,12 @@ impl<'s> Lessons<'s> {
     ///
     /// # Panics
     /// Where the run has no loss: [`Session::training_run`] finds one that has.
-    pub fn lesson(&mut self, update: u64) -> Result<Arc<Lesson>, BuildError> {
+    pub fn lesson(&mut self, update: u64) -> Result<Arc<TrainStep>, BuildError> {
         let Some(batch) = self.batch else {
             if self.built.is_empty() {
                 let run = &self.session.runs[self.run];
                 let loss = run.outputs.loss.expect("a training run has a loss");
-                let lesson = Lesson::new(run.program.as_ref().clone(), loss, &self.optimiser)?;
+                let lesson = TrainStep::new(run.program.as_ref().clone(), loss, &self.optimiser)?;
                 self.built.push(Arc::new(lesson));
             }
             return Ok(Arc::clone(&self.built[0]));
@@ -93,7 +93,7 @@ impl<'s> Lessons<'s> {
             return Ok(Arc::new(lesson));
         }
         let loss = outputs.loss.expect("a training run has a loss");
-        let lesson = Arc::new(Lesson::new(program, loss, &self.optimiser)?);
+        let lesson = Arc::new(TrainStep::new(program, loss, &self.optimiser)?);
         self.built.push(Arc::clone(&lesson));
         Ok(lesson)
     }
@@ -104,7 +104,7 @@ impl<'s> Lessons<'s> {
         state: State<T>,
         losses: Vec<f64>,
         retention: Retention,
-    ) -> Trainer<T, impl FnMut(u64) -> Result<Arc<Lesson>, BuildError> + 's> {
+    ) -> Trainer<T, impl FnMut(u64) -> Result<Arc<TrainStep>, BuildError> + 's> {
         Trainer::new(self.optimiser.clone(), move |update| self.lesson(update), state, losses, retention)
     }
 }

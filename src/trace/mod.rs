@@ -21,8 +21,8 @@ use crate::program::{NodeId, Program};
 use crate::tensor::{Pool, Precision, Real, Value};
 
 pub use eval::evaluate;
-pub use run::{Flow, Keep, RoundedSink, RunError, Settings, Sink, Then, run, run_with};
-pub use whatif::{Edit, Held, HeldSink, rerun};
+pub use run::{ChainSink, Flow, Keep, RoundedSink, RunError, Settings, Sink, run, run_with};
+pub use whatif::{Edit, Pinned, PinnedSink, rerun};
 
 /// Values of parameters and inputs, by path.
 pub type Bindings<T> = HashMap<Arc<str>, Value<T>>;
@@ -38,7 +38,7 @@ pub struct Trace<T: Real> {
     /// Nodes whose value was put in place of the computed one.
     replaced: Vec<NodeId>,
     /// Single cells that were.
-    held: Arc<Held>,
+    held: Arc<Pinned>,
     /// How the CPU that ran it accumulates products.
     contract: Contract,
     /// The last node that ran, where a sink stopped the run.
@@ -198,7 +198,7 @@ impl AnyTrace {
     }
 
     /// The cells that keep a value of their own.
-    pub fn held(&self) -> &Held {
+    pub fn held(&self) -> &Pinned {
         with_any!(AnyTrace, self, t => t.held())
     }
 

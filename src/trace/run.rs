@@ -41,9 +41,9 @@ impl<T: Real, F: FnMut(&Program, NodeId, &Value<T>) -> Flow<T>> Sink<T> for F {
 
 /// One sink after another: the second sees what the first puts in place. Where it stops the run, its word counts.
 #[derive(Debug)]
-pub struct Then<'b, A, B>(pub A, pub &'b mut B);
+pub struct ChainSink<'b, A, B>(pub A, pub &'b mut B);
 
-impl<T: Real, A: Sink<T>, B: Sink<T>> Sink<T> for Then<'_, A, B> {
+impl<T: Real, A: Sink<T>, B: Sink<T>> Sink<T> for ChainSink<'_, A, B> {
     fn node(&mut self, program: &Program, id: NodeId, value: &Value<T>) -> Flow<T> {
         match self.0.node(program, id, value) {
             Flow::Go => self.1.node(program, id, value),

@@ -15,7 +15,7 @@ use crate::text::Msg;
 
 /// The program of one update over one batch.
 #[derive(Clone, Debug)]
-pub struct Lesson {
+pub struct TrainStep {
     /// Forward, backward and update.
     pub program: Arc<Program>,
     /// The loss.
@@ -29,10 +29,10 @@ pub struct Lesson {
     /// Whether dropout draws other numbers in each update.
     random: bool,
     /// Only what one update hands to the next.
-    lean: Keep,
+    handoff_only: Keep,
 }
 
-impl Lesson {
+impl TrainStep {
     /// Appends the backward pass and the update to a forward pass.
     ///
     /// # Errors
@@ -59,7 +59,7 @@ impl Lesson {
             updates,
             forward: length,
             random,
-            lean: Keep::Only(handed.into()),
+            handoff_only: Keep::Only(handed.into()),
         })
     }
 
@@ -234,7 +234,7 @@ pub struct Trainer<T: Real, B> {
     settings: Settings<T>,
 }
 
-impl<T: Real, B: FnMut(u64) -> Result<Arc<Lesson>, BuildError>> Trainer<T, B> {
+impl<T: Real, B: FnMut(u64) -> Result<Arc<TrainStep>, BuildError>> Trainer<T, B> {
     /// A run from `state` on. `losses` are those of the updates made before it (empty for a new run).
     pub fn new(optimiser: Optimiser, batches: B, state: State<T>, losses: Vec<f64>, retention: Retention) -> Self {
         Self {
@@ -283,7 +283,7 @@ impl<T: Real, B: FnMut(u64) -> Result<Arc<Lesson>, BuildError>> Trainer<T, B> {
     ///
     /// # Errors
     /// Where it does not build.
-    pub fn lesson(&mut self, update: u64) -> Result<Arc<Lesson>, Stopped> {
+    pub fn lesson(&mut self, update: u64) -> Result<Arc<TrainStep>, Stopped> {
         (self.batches)(update).map_err(|error| Stopped::Build { update, error: Box::new(error) })
     }
 
@@ -313,7 +313,7 @@ impl<T: Real, B: FnMut(u64) -> Result<Arc<Lesson>, BuildError>> Trainer<T, B> {
     ///
     /// # Errors
     /// Where `update` was not reached.
-    pub fn reopen(&mut self, update: u64) -> Result<(Arc<Lesson>, Trace<T>), Stopped> {
+    pub fn reopen(&mut self, update: u64) -> Result<(Arc<TrainStep>, Trace<T>), Stopped> {
         let mut state = self.state_at(update)?;
         let lesson = self.lesson(update)?;
         lesson.bind(&self.optimiser, &mut state);
@@ -342,10 +342,10 @@ impl<T: Real, B: FnMut(u64) -> Result<Arc<Lesson>, BuildError>> Trainer<T, B> {
     }
 
     /// Makes the update of `lesson` on the current state; gives the loss before it.
-    fn advance(&mut self, lesson: &Lesson) -> Result<f64, Stopped> {
+    fn advance(&mut self, lesson: &TrainStep) -> Result<f64, Stopped> {
         let mut state = self.state.clone();
         lesson.bind(&self.optimiser, &mut state);
-        let settings = Settings { keep: lesson.lean.clone(), ..self.settings.clone() };
+        let settings = Settings { keep: lesson.handoff_only.clone(), ..self.settings.clone() };
         let trace = run(lesson, &state, &settings)?;
         let loss = trace.value(lesson.loss);
         let mut odd = (!finite(&loss)).then_some(lesson.loss);
@@ -373,7 +373,7 @@ impl<T: Real, B: FnMut(u64) -> Result<Arc<Lesson>, BuildError>> Trainer<T, B> {
     }
 }
 
-fn run<T: Real>(lesson: &Lesson, state: &State<T>, settings: &Settings<T>) -> Result<Trace<T>, Stopped> {
+fn run<T: Real>(lesson: &TrainStep, state: &State<T>, settings: &Settings<T>) -> Result<Trace<T>, Stopped> {
     let program = lesson.at(state.update);
     run_with(&program, &state.values, settings, &mut ())
         .map_err(|error| Stopped::Run { update: state.update, error: Box::new(error) })

@@ -24,9 +24,9 @@ pub struct Edit {
 
 /// Cells that keep a value of their own, whatever their operands say: by node, then by position.
 #[derive(Clone, Debug, Default)]
-pub struct Held(BTreeMap<NodeId, BTreeMap<usize, f64>>);
+pub struct Pinned(BTreeMap<NodeId, BTreeMap<usize, f64>>);
 
-impl Held {
+impl Pinned {
     /// Holds a cell; the last value counts.
     pub fn hold(&mut self, edit: Edit) {
         let of = self.0.entry(edit.cell.node).or_default();
@@ -38,7 +38,7 @@ impl Held {
         self.0.is_empty()
     }
 
-    /// Held cells of a node, by position.
+    /// Pinned cells of a node, by position.
     pub fn of(&self, node: NodeId) -> Option<&BTreeMap<usize, f64>> {
         self.0.get(&node)
     }
@@ -81,7 +81,7 @@ impl Held {
     }
 }
 
-impl PartialEq for Held {
+impl PartialEq for Pinned {
     /// Equal bits: NaN is itself, 0 is not −0.
     fn eq(&self, other: &Self) -> bool {
         self.0.len() == other.0.len()
@@ -99,9 +99,9 @@ fn same_cells(a: Option<&BTreeMap<usize, f64>>, b: Option<&BTreeMap<usize, f64>>
 
 /// A sink that puts held cells in place.
 #[derive(Debug)]
-pub struct HeldSink<'h>(pub &'h Held);
+pub struct PinnedSink<'h>(pub &'h Pinned);
 
-impl<T: Real> Sink<T> for HeldSink<'_> {
+impl<T: Real> Sink<T> for PinnedSink<'_> {
     fn node(&mut self, _: &Program, id: NodeId, value: &Value<T>) -> Flow<T> {
         match self.0.of(id) {
             Some(_) => Flow::Replace(self.0.apply(id, value.clone())),
@@ -128,7 +128,7 @@ impl<T: Real> Trace<T> {
     pub fn changed_nodes(&self, edits: &[Edit]) -> (Self, Vec<NodeId>) {
         let mut next = self.clone();
         let program = Arc::clone(&self.program);
-        let mut held = Held::clone(&self.held);
+        let mut held = Pinned::clone(&self.held);
         let mut own = vec![false; program.len()];
         for edit in edits {
             held.hold(*edit);
@@ -173,13 +173,13 @@ impl<T: Real> Trace<T> {
     }
 
     /// The cells that keep a value of their own.
-    pub fn held(&self) -> &Held {
+    pub fn held(&self) -> &Pinned {
         &self.held
     }
 
-    /// With the cells that a [`HeldSink`] held while this ran: derivations then know that they are given.
+    /// With the cells that a [`PinnedSink`] held while this ran: derivations then know that they are given.
     #[must_use]
-    pub fn with_held(mut self, held: Arc<Held>) -> Self {
+    pub fn with_held(mut self, held: Arc<Pinned>) -> Self {
         self.held = held;
         self
     }
@@ -197,7 +197,7 @@ impl<T: Real> Trace<T> {
 pub fn rerun<T: Real>(
     program: &Arc<Program>,
     bindings: &Bindings<T>,
-    held: &Arc<Held>,
+    held: &Arc<Pinned>,
     settings: &Settings<T>,
     donors: &[&Trace<T>],
 ) -> Result<Trace<T>, RunError> {
@@ -212,7 +212,7 @@ pub fn rerun<T: Real>(
         stopped: None,
         pool: Arc::clone(&settings.pool),
     };
-    let mut donors: Vec<Donor<'_, T>> = donors.iter().map(|d| Donor::new(d, program)).collect();
+    let mut donors: Vec<ReuseSource<'_, T>> = donors.iter().map(|d| ReuseSource::new(d, program)).collect();
     for (id, node) in program.nodes() {
         let bound = matches!(node.op, Op::Leaf(Leaf::Parameter | Leaf::Input(_)));
         let mut taken = None;
@@ -249,7 +249,7 @@ pub fn rerun<T: Real>(
 }
 
 /// A trace that values are taken from.
-struct Donor<'t, T: Real> {
+struct ReuseSource<'t, T: Real> {
     trace: &'t Trace<T>,
     /// The node of the same path and shape, by node of the new program.
     beside: Vec<Option<NodeId>>,
@@ -257,7 +257,7 @@ struct Donor<'t, T: Real> {
     same: Vec<bool>,
 }
 
-impl<'t, T: Real> Donor<'t, T> {
+impl<'t, T: Real> ReuseSource<'t, T> {
     fn new(trace: &'t Trace<T>, program: &Arc<Program>) -> Self {
         let theirs = trace.program();
         let one = Arc::ptr_eq(theirs, program);
@@ -271,7 +271,7 @@ impl<'t, T: Real> Donor<'t, T> {
     }
 
     /// The value of node `id`, where it cannot be another here, and whether it has the node's held cells already.
-    fn take(&self, program: &Program, id: NodeId, held: &Held) -> Option<(Value<T>, bool)> {
+    fn take(&self, program: &Program, id: NodeId, held: &Pinned) -> Option<(Value<T>, bool)> {
         let other = self.beside[id.index()]?;
         let theirs = self.trace.program();
         let (a, b) = (program.node(id), theirs.node(other));

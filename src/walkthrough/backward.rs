@@ -5,13 +5,13 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::plan::{numbered, phase_of, symbol_of};
-use super::{Role, Step, View, Words};
+use super::{LocalizedText, Role, Step, View};
 use crate::program::{Binary, Gradients, Leaf, NodeId, Op, Pick, Program, ScopeKind, Unary};
 use crate::tensor::slice::Slice;
 use crate::text::Msg;
 
 /// Most symbols in a title.
-const MOST_SYMBOLS: usize = 6;
+const MAX_SYMBOLS: usize = 6;
 
 /// Numbers that the first step of a plan takes.
 #[derive(Clone, Copy, Debug)]
@@ -120,12 +120,12 @@ pub fn backward_plan(program: &Program, run: usize, loss: &str, forward: &[Step]
             section: format!("{section}.{part}"),
             phase: phase.clone(),
             run,
-            title: Words::Empty,
-            note: Words::Message(Msg::new(kind.note())),
+            title: LocalizedText::Empty,
+            note: LocalizedText::Message(Msg::new(kind.note())),
             formula: String::new(),
             views,
         };
-        step.title = Words::Message(Msg::new(kind.title()).arg("symbols", symbols(&step)));
+        step.title = LocalizedText::Message(Msg::new(kind.title()).arg("symbols", symbols(&step)));
         steps.push(step);
     }
     steps
@@ -139,8 +139,8 @@ pub(super) fn symbols(step: &Step) -> String {
             names.push(&view.symbol);
         }
     }
-    let more = names.len() > MOST_SYMBOLS;
-    names.truncate(MOST_SYMBOLS);
+    let more = names.len() > MAX_SYMBOLS;
+    names.truncate(MAX_SYMBOLS);
     names.join(", ") + if more { ", …" } else { "" }
 }
 

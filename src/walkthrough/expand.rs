@@ -1,7 +1,7 @@
 //! Going into a step: its sub-steps, down to single primitives.
 
 use super::plan::{Detail, plan, title_of};
-use super::{Role, Step, View, Words};
+use super::{LocalizedText, Role, Step, View};
 use crate::program::{Leaf, NodeId, Op, Program, ScopeKind};
 use crate::tensor::slice::Slice;
 
@@ -85,7 +85,7 @@ fn part(program: &Program, step: &Step, views: Vec<View>) -> Step {
     let main = views.iter().rfind(|v| v.role == Role::Result).or(views.last()).expect("a unit has views").clone();
     Step {
         title: title_of(program, main.node, &main.slice),
-        note: Words::Empty,
+        note: LocalizedText::Empty,
         formula: String::new(),
         views,
         ..step.clone()
@@ -141,12 +141,12 @@ fn primitive(program: &Program, step: &Step, main: &View, id: NodeId) -> Option<
     let mut view = View::new(program, main.run, id, symbol, slice.clone()).ok()?;
     view.role = Role::Result;
     Some(Step {
-        title: Words::Message(
+        title: LocalizedText::Message(
             crate::text::Msg::new("walk.primitive")
                 .arg("op", program.node(id).op.name())
                 .arg("path", &program.node(id).path),
         ),
-        note: Words::Empty,
+        note: LocalizedText::Empty,
         formula: String::new(),
         views: vec![view],
         ..step.clone()

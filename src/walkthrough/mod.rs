@@ -25,7 +25,7 @@ pub use update::update_plan;
 
 /// Text from the scenario or from the catalogue.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Words {
+pub enum LocalizedText {
     /// None.
     Empty,
     /// From the scenario, in both languages. Untrusted.
@@ -40,30 +40,30 @@ pub enum Words {
     /// From the catalogue, with where a node stands.
     At(Msg, Location),
     /// One after the other.
-    Joined(Vec<Words>),
+    Joined(Vec<LocalizedText>),
 }
 
-impl Words {
+impl LocalizedText {
     /// These words and then a message.
     #[must_use]
     pub fn and(self, msg: Msg) -> Self {
         match self {
-            Words::Empty => Words::Message(msg),
-            words => Words::Joined(vec![words, Words::Message(msg)]),
+            LocalizedText::Empty => LocalizedText::Message(msg),
+            words => LocalizedText::Joined(vec![words, LocalizedText::Message(msg)]),
         }
     }
 
     /// The text in `lang`; the other language where a scenario gives only one.
     pub fn render(&self, lang: Lang) -> String {
         match self {
-            Words::Empty => String::new(),
-            Words::Given { en, zh } => {
+            LocalizedText::Empty => String::new(),
+            LocalizedText::Given { en, zh } => {
                 let (first, second) = if lang == Lang::Zh { (zh, en) } else { (en, zh) };
                 if first.is_empty() { second.clone() } else { first.clone() }
             }
-            Words::Message(msg) => msg.render(lang),
-            Words::At(msg, place) => msg.clone().arg("where", place.render(lang)).render(lang),
-            Words::Joined(parts) => {
+            LocalizedText::Message(msg) => msg.render(lang),
+            LocalizedText::At(msg, place) => msg.clone().arg("where", place.render(lang)).render(lang),
+            LocalizedText::Joined(parts) => {
                 let texts: Vec<String> = parts.iter().map(|p| p.render(lang)).collect();
                 texts.join(if lang == Lang::Zh { "" } else { " " })
             }
@@ -179,9 +179,9 @@ pub struct Step {
     /// Which run, by its place in the session.
     pub run: usize,
     /// Title.
-    pub title: Words,
+    pub title: LocalizedText,
     /// Note.
-    pub note: Words,
+    pub note: LocalizedText,
     /// Formula; empty to have it written from the program.
     pub formula: String,
     /// Tensors, in reading order.

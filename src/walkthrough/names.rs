@@ -3,7 +3,7 @@
 use crate::tensor::Slice;
 use crate::text::{Lang, Msg, tr};
 
-/// The name of a phase as a person reads it: `encoder.1 (training)` is "Encoder layer 1 (training)". Words that the
+/// The name of a phase as a person reads it: `encoder.1 (training)` is "Encoder layer 1 (training)". LocalizedText that the
 /// catalogue does not have stay as they are: a scenario may have its own.
 pub fn phase_name(phase: &str, lang: Lang) -> String {
     let words: Vec<String> = phase.split(' ').map(|word| one(word, lang)).collect();

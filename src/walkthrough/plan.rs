@@ -1,7 +1,7 @@
 //! The automatic plan: numbered steps for any program, at a chosen level of detail.
 
 use super::Location;
-use super::{Step, View, Words, is_auxiliary};
+use super::{LocalizedText, Step, View, is_auxiliary};
 use crate::program::{Leaf, NodeId, Op, Program, ScopeKind};
 use crate::tensor::Axis;
 use crate::tensor::slice::Slice;
@@ -239,20 +239,20 @@ fn place_free(path: &str) -> String {
 }
 
 /// The title of the step that computes `id`.
-pub fn title_of(program: &Program, id: NodeId, slice: &Slice) -> Words {
+pub fn title_of(program: &Program, id: NodeId, slice: &Slice) -> LocalizedText {
     let path = &*program.node(id).path;
     let (of, gradient) = path.strip_prefix("grad.").map_or((path, false), |p| (p, true));
     let kind = kind_of(program, of);
     if gradient {
-        return Words::Message(Msg::new("walk.gradient").arg("path", of));
+        return LocalizedText::Message(Msg::new("walk.gradient").arg("path", of));
     }
     match find(&format!("walk.title.{kind}")) {
-        Some(key) => Words::At(Msg::new(key), Location::of(of, slice)),
-        None => Words::Message(Msg::new("walk.other").arg("path", of)),
+        Some(key) => LocalizedText::At(Msg::new(key), Location::of(of, slice)),
+        None => LocalizedText::Message(Msg::new("walk.other").arg("path", of)),
     }
 }
 
-fn note_of(program: &Program, id: NodeId) -> Words {
+fn note_of(program: &Program, id: NodeId) -> LocalizedText {
     let kind = kind_of(program, &program.node(id).path);
-    find(&format!("walk.note.{kind}")).map_or(Words::Empty, |key| Words::Message(Msg::new(key)))
+    find(&format!("walk.note.{kind}")).map_or(LocalizedText::Empty, |key| LocalizedText::Message(Msg::new(key)))
 }

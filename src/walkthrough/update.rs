@@ -3,7 +3,7 @@
 
 use super::backward::{Mirror, Start, symbols};
 use super::plan::symbol_of;
-use super::{Role, Step, View, Words};
+use super::{LocalizedText, Role, Step, View};
 use crate::program::{Gradients, NodeId, Program};
 use crate::tensor::slice::Slice;
 use crate::text::Msg;
@@ -45,12 +45,12 @@ pub fn update_plan(program: &Program, run: usize, loss: &str, forward: &[Step], 
             section: format!("{}.{}", start.section, n + 1),
             phase: "update".to_owned(),
             run,
-            title: Words::Empty,
-            note: Words::Message(Msg::new(note)),
+            title: LocalizedText::Empty,
+            note: LocalizedText::Message(Msg::new(note)),
             formula: String::new(),
             views,
         };
-        step.title = Words::Message(title.arg("symbols", symbols(&step)));
+        step.title = LocalizedText::Message(title.arg("symbols", symbols(&step)));
         steps.push(step);
     };
     let view = |id: NodeId, symbol: String, slice: &Slice, role: Role| {

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use rstest::rstest;
 use tui_transformer::debug::breaks::{Breaks, Direction, Position, Reason, Spec, Stop};
-use tui_transformer::debug::here::{Here, Values};
+use tui_transformer::debug::eval_context::{EvalContext, Values};
 use tui_transformer::debug::timeline::Timeline;
 use tui_transformer::program::NodeId;
 use tui_transformer::session::{Options, Session, open};
@@ -30,8 +30,8 @@ fn water() -> &'static World {
     WORLD.get_or_init(|| opened("water_class"))
 }
 
-fn here<'a>(w: &'a World, values: &'a dyn Values) -> Here<'a> {
-    Here {
+fn here<'a>(w: &'a World, values: &'a dyn Values) -> EvalContext<'a> {
+    EvalContext {
         session: &w.session,
         steps: &w.session.steps,
         timeline: &w.timeline,

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use serde_json::Value as Json;
+use tui_transformer::debug::eval_context::EvalContext;
 use tui_transformer::debug::expr::{Array, Expr, ExprError, Fault};
-use tui_transformer::debug::here::Here;
 use tui_transformer::debug::timeline::Timeline;
 use tui_transformer::session::{Options, Session, open};
 use tui_transformer::text::NumberFormat;
@@ -25,9 +25,9 @@ fn world() -> &'static World {
     })
 }
 
-fn here(step: u32, past: bool) -> Here<'static> {
+fn here(step: u32, past: bool) -> EvalContext<'static> {
     let w = world();
-    Here {
+    EvalContext {
         session: &w.session,
         steps: &w.session.steps,
         timeline: &w.timeline,

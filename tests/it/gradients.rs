@@ -57,7 +57,7 @@ fn every_unary() {
 
 #[test]
 fn step_and_guards_pass_nothing_back() {
-    for f in [Unary::Step, Unary::Guard, Unary::EmptyGuard] {
+    for f in [Unary::Step, Unary::SoftmaxShift, Unary::MaskedSoftmaxShift] {
         let mut b = Builder::new();
         let x = param(&mut b, "x", &[3]);
         let flat = b.unary("flat", f, x).unwrap();

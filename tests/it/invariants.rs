@@ -10,7 +10,7 @@ use tui_transformer::program::{Affine, Binary, Builder, Leaf, NodeId, Op, Progra
 use tui_transformer::tensor::{DType, Real, Shape, Tensor, Value};
 use tui_transformer::trace::derive::{Cell, replay_node};
 use tui_transformer::trace::provenance::{read_by, reads};
-use tui_transformer::trace::{Bindings, Edit, Flow, Held, HeldSink, Keep, Settings, Trace, rerun, run, run_with};
+use tui_transformer::trace::{Bindings, Edit, Flow, Keep, Pinned, PinnedSink, Settings, Trace, rerun, run, run_with};
 
 /// One random step of a program over matrices `[n, n]`.
 #[derive(Clone, Debug)]
@@ -147,10 +147,10 @@ fn holds<T: Real>(n: usize, stages: &[Stage], seed: u64, edited: usize) -> Resul
             prop_assert!(id >= node);
         }
         // A run that takes from others what it can: from the plain one, and back from the edited one.
-        let mut held = Held::default();
+        let mut held = Pinned::default();
         held.hold(Edit { cell, value: 0.25 });
         let held = Arc::new(held);
-        let none = Arc::new(Held::default());
+        let none = Arc::new(Pinned::default());
         let with =
             |held, donors: &[&Trace<T>]| rerun(&program, &given, held, &Settings::default(), donors).expect("runs");
         let edited = with(&held, &[&trace]);
@@ -167,7 +167,7 @@ fn holds<T: Real>(n: usize, stages: &[Stage], seed: u64, edited: usize) -> Resul
             let found = replay_node(&edited, id);
             prop_assert_eq!(found.different, 0, "{} replays to other bits", node.path);
         }
-        let mut sink = HeldSink(&held);
+        let mut sink = PinnedSink(&held);
         let sunk = run_with(&program, &given, &Settings::default(), &mut sink).expect("runs");
         same(&sunk, &full)?;
     }

@@ -7,7 +7,7 @@ use tui_transformer::program::{Binary, BuildError, Builder, NodeId, Program, Red
 use tui_transformer::tensor::{Shape, Tensor, Value};
 use tui_transformer::text::{self, Lang};
 use tui_transformer::trace::derive::replay_node;
-use tui_transformer::trace::train::{Lesson, Retention, State, Trainer};
+use tui_transformer::trace::train::{Retention, State, TrainStep, Trainer};
 
 const START: [f64; 3] = [1.5, -0.75, 0.3];
 const UPDATES: u64 = 12;
@@ -34,7 +34,7 @@ fn gradient(w: [f64; 3]) -> [f64; 3] {
 /// The weights after some updates.
 fn trained(optimiser: &Optimiser) -> Vec<f64> {
     let (program, loss) = forward();
-    let lesson = Arc::new(Lesson::new(program, loss, optimiser).unwrap());
+    let lesson = Arc::new(TrainStep::new(program, loss, optimiser).unwrap());
     let w = Value::Float(Tensor::new(Shape::new(&[3]), START.to_vec()));
     let state = State::new([("w".into(), w)].into());
     let batches = |_| Ok::<_, BuildError>(Arc::clone(&lesson));

@@ -11,7 +11,7 @@ use tui_transformer::session::{Options, RunKind, Session, open, view};
 use tui_transformer::tensor::Precision;
 use tui_transformer::text::{Lang, NumberFormat};
 use tui_transformer::trace::derive::replay_node;
-use tui_transformer::walkthrough::{Detail, Step, Words};
+use tui_transformer::walkthrough::{Detail, LocalizedText, Step};
 use tui_transformer::with_any;
 
 fn session(name: &str, options: Options) -> Session {
@@ -122,9 +122,9 @@ fn spoken(at: &str, step: &Step) {
         assert_eq!(en.is_empty(), zh.is_empty(), "{at}: {what}");
         assert!(what == "note" || !en.is_empty(), "{at} has no title");
         match words {
-            Words::Empty => assert_eq!(what, "note", "{at}"),
-            Words::Given { en, zh } => assert!(!en.is_empty() && !zh.is_empty(), "{at}: {what}"),
-            Words::Message(_) | Words::At(..) | Words::Joined(_) => {}
+            LocalizedText::Empty => assert_eq!(what, "note", "{at}"),
+            LocalizedText::Given { en, zh } => assert!(!en.is_empty() && !zh.is_empty(), "{at}: {what}"),
+            LocalizedText::Message(_) | LocalizedText::At(..) | LocalizedText::Joined(_) => {}
         }
     }
 }
@@ -144,7 +144,7 @@ fn every_step_has_its_words_in_both_languages() {
                 let plan =
                     if s.runs[run].kind == RunKind::Update { s.steps_of(run).list().to_vec() } else { s.plan_of(run) };
                 for step in &plan {
-                    if matches!(&step.title, Words::Message(msg) if msg.key == "walk.other") {
+                    if matches!(&step.title, LocalizedText::Message(msg) if msg.key == "walk.other") {
                         bare.insert(step.title.render(Lang::En));
                     }
                     spoken(&format!("{name} {} {}", s.runs[run].name, step.label()), step);

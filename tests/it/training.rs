@@ -10,7 +10,7 @@ use tui_transformer::program::optimiser::{Method, Optimiser};
 use tui_transformer::program::{BuildError, Leaf, Op, Program};
 use tui_transformer::tensor::{Real, Tensor, Value};
 use tui_transformer::trace::derive::replay_node;
-use tui_transformer::trace::train::{Lesson, Retention, State, Stopped, Trainer};
+use tui_transformer::trace::train::{Retention, State, Stopped, TrainStep, Trainer};
 use tui_transformer::trace::{Bindings, gradcheck, run};
 
 fn parameters<T: Real>(program: &Program) -> Bindings<T> {
@@ -25,9 +25,9 @@ fn parameters<T: Real>(program: &Program) -> Bindings<T> {
         .collect()
 }
 
-fn lesson(optimiser: &Optimiser) -> Arc<Lesson> {
+fn lesson(optimiser: &Optimiser) -> Arc<TrainStep> {
     let (program, outputs) = training(&config());
-    Arc::new(Lesson::new(program, outputs.loss.unwrap(), optimiser).unwrap())
+    Arc::new(TrainStep::new(program, outputs.loss.unwrap(), optimiser).unwrap())
 }
 
 fn optimiser(method: Method, learning_rate: f64, weight_decay: f64) -> Optimiser {
@@ -193,7 +193,10 @@ fn the_four_training_runs() {
     }
 }
 
-fn sgd(lesson: &Arc<Lesson>, retention: Retention) -> Trainer<f64, impl FnMut(u64) -> Result<Arc<Lesson>, BuildError>> {
+fn sgd(
+    lesson: &Arc<TrainStep>,
+    retention: Retention,
+) -> Trainer<f64, impl FnMut(u64) -> Result<Arc<TrainStep>, BuildError>> {
     let lesson = Arc::clone(lesson);
     Trainer::new(
         Optimiser::default(),
@@ -355,7 +358,7 @@ fn another_batch_of_the_same_shape_uses_the_program_again() {
         })
         .unwrap()
     };
-    let loss_and_grad = |lesson: &Lesson| {
+    let loss_and_grad = |lesson: &TrainStep| {
         let mut values = parameters::<f64>(&lesson.program);
         values.insert("update.learning_rate".into(), Value::Float(Tensor::scalar(0.1)));
         let trace = run(&lesson.program, &values).unwrap();
@@ -363,10 +366,10 @@ fn another_batch_of_the_same_shape_uses_the_program_again() {
     };
     let optimiser = Optimiser::default();
     let (first, outputs) = with(&[1, 2, 3, 4], vec![0, 1, 2, 3]);
-    let first = Lesson::new(first, outputs.loss.unwrap(), &optimiser).unwrap();
+    let first = TrainStep::new(first, outputs.loss.unwrap(), &optimiser).unwrap();
     let (second, outputs) = with(&[7, 6, 5, 4], vec![3, 2, 2, 1]);
     let reused = first.for_batch(&second).unwrap();
-    let built = Lesson::new(second, outputs.loss.unwrap(), &optimiser).unwrap();
+    let built = TrainStep::new(second, outputs.loss.unwrap(), &optimiser).unwrap();
     let (a, b) = (loss_and_grad(&reused), loss_and_grad(&built));
     assert!(a.0.same_bits(&b.0) && a.1.same_bits(&b.1));
     assert!(!a.0.same_bits(&loss_and_grad(&first).0));
@@ -382,7 +385,7 @@ fn dropout_draws_other_numbers_in_each_update_and_the_same_when_reopened() {
     config.dropout.seed = 5;
     let (program, outputs) = training(&config);
     let optimiser = Optimiser { learning_rate: 0.0, ..Optimiser::default() };
-    let lesson = Arc::new(Lesson::new(program, outputs.loss.unwrap(), &optimiser).unwrap());
+    let lesson = Arc::new(TrainStep::new(program, outputs.loss.unwrap(), &optimiser).unwrap());
     let state = State::new(parameters::<f64>(&lesson.program));
     let batches = |_| Ok::<_, BuildError>(Arc::clone(&lesson));
     let mut trainer = Trainer::new(optimiser, batches, state, vec![], Retention::default());

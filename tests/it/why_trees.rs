@@ -97,7 +97,7 @@ fn moved(trace: &AnyTrace, x: &Explainer<'_>, y: Cell, of: Cell, held: &[Cell]) 
 /// Whether a kink makes the slope another one a little further.
 fn smooth(trace: &AnyTrace, x: &Explainer<'_>, y: Cell) -> bool {
     match trace.program().node(y.node).op {
-        Op::Unary(Unary::Relu | Unary::Step | Unary::Guard | Unary::Abs) => x.value(y).abs() > 1e-3,
+        Op::Unary(Unary::Relu | Unary::Step | Unary::SoftmaxShift | Unary::Abs) => x.value(y).abs() > 1e-3,
         Op::Reduce { kind, .. } => kind != Reduction::Max,
         Op::ArgMax | Op::ArgSort | Op::Sample | Op::Gather(_) => false,
         _ => true,

@@ -8,7 +8,7 @@ use crate::app::args::Text;
 use crate::app::messages::Level;
 use crate::app::ui::Ui;
 use crate::debug::breaks::{Direction, Reason, Spec, Stop, Watch, value};
-use crate::debug::here::Here;
+use crate::debug::eval_context::EvalContext;
 use crate::text::{Msg, NumberFormat, escape};
 use crate::trace::derive::Cell;
 
@@ -49,7 +49,7 @@ impl Debugger {
             return false;
         }
         let timeline = self.timeline();
-        let here = Here { at, ..self.scope(&timeline) };
+        let here = EvalContext { at, ..self.scope(&timeline) };
         breakpoints.iter().any(|b| b.spec.is_at(&here))
     }
 
@@ -75,7 +75,7 @@ impl Debugger {
     /// The watches with their values at this step.
     pub fn watch_rows(&self, number: NumberFormat) -> Vec<Row> {
         let timeline = self.timeline();
-        let here = Here { past: true, ..self.scope(&timeline) };
+        let here = EvalContext { past: true, ..self.scope(&timeline) };
         let row = |w: &Watch| {
             let id = w.id.to_string();
             let what = escape(w.expr.text()).into_owned();

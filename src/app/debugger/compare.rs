@@ -38,7 +38,7 @@ pub struct Standing<'a> {
 }
 
 /// Differences that are listed.
-const MOST_ROWS: usize = 200;
+const MAX_ROWS: usize = 200;
 
 impl Debugger {
     /// `:compare NAME [cumulative] [--rtol R] …`: with a file of tensors, a scenario, or another run of this one; without
@@ -137,14 +137,14 @@ impl Debugger {
             }
         }
         let beyond = |c: &&Checked| matches!(c.state, State::Diverged | State::Drift);
-        for checked in report.each().filter(beyond).take(MOST_ROWS) {
+        for checked in report.each().filter(beyond).take(MAX_ROWS) {
             let level = if checked.state == State::Diverged { Level::Warning } else { Level::Info };
             let cell = first_cell(checked);
             let index = cell.map_or(&[][..], |c| &c.index);
             answer.push(Row::new(line(checked, lang)).level(level).action(go(&checked.place.path, index)));
         }
         let more = report.each().filter(beyond).count();
-        if let Some(left) = more.checked_sub(MOST_ROWS).filter(|n| *n > 0) {
+        if let Some(left) = more.checked_sub(MAX_ROWS).filter(|n| *n > 0) {
             answer.push(Row::new(Msg::new("compare.more").arg("count", left)));
         }
         if !report.unmatched.is_empty() {

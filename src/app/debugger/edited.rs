@@ -12,7 +12,7 @@ use crate::session::Session;
 use crate::text::{Msg, NumberFormat, escape};
 
 /// Most tensors that an answer lists; so many predictions, too.
-const MOST_LISTED: usize = 12;
+const MAX_LISTED: usize = 12;
 
 impl Debugger {
     /// The edits, where there are any.
@@ -115,7 +115,7 @@ impl Debugger {
             let msg = msg.arg("changed", report.predictions.len()).arg("of", report.places);
             answer.push(Row::new(msg));
         }
-        for (before, after) in report.predictions.iter().take(MOST_LISTED) {
+        for (before, after) in report.predictions.iter().take(MAX_LISTED) {
             answer.push(Row::new(prediction(before.as_ref(), after.as_ref(), &number)));
         }
         let msg = Msg::new("edit.changed")
@@ -133,13 +133,13 @@ impl Debugger {
         let program = &self.session.runs[run].program;
         let changed = report.changed.iter();
         let changed: Vec<_> = changed.filter(|c| !program.node(c.node).inline).collect();
-        for c in changed.iter().take(MOST_LISTED) {
+        for c in changed.iter().take(MAX_LISTED) {
             let place = Place { name: c.path.to_string(), index: Vec::new() };
             let msg = Msg::new("edit.node").arg("path", &c.path).arg("cells", c.cells).arg("of", c.of);
             answer.push(Row::new(msg).action(Action::Go(place)));
         }
-        if changed.len() > MOST_LISTED {
-            let more = changed.len() - MOST_LISTED;
+        if changed.len() > MAX_LISTED {
+            let more = changed.len() - MAX_LISTED;
             answer.push(Row::new(Msg::new("edit.more").arg("count", more)));
         }
         answer

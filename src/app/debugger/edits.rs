@@ -23,7 +23,7 @@ use crate::session::{Session, Steps};
 use crate::text::{Msg, escape};
 
 /// Most problems that one message tells.
-const MOST_PROBLEMS: usize = 3;
+const MAX_PROBLEMS: usize = 3;
 
 impl Debugger {
     /// Does an edit, an ablation, undo, redo or saving.
@@ -259,9 +259,9 @@ impl Debugger {
             let help = p.help.as_ref().map(|h| format!(" · {}", h.render(self.lang)));
             format!("{at}{said}{}", help.unwrap_or_default())
         };
-        let mut said: Vec<String> = problems.iter().take(MOST_PROBLEMS).map(one).collect();
-        if problems.len() > MOST_PROBLEMS {
-            let more = Msg::new("edit.more_problems").arg("count", problems.len() - MOST_PROBLEMS);
+        let mut said: Vec<String> = problems.iter().take(MAX_PROBLEMS).map(one).collect();
+        if problems.len() > MAX_PROBLEMS {
+            let more = Msg::new("edit.more_problems").arg("count", problems.len() - MAX_PROBLEMS);
             said.push(more.render(self.lang));
         }
         Msg::new("edit.refused").arg("why", said.join("; "))

@@ -80,7 +80,7 @@ impl Stats {
 }
 
 /// Tensors beyond this are described by the plane or the window that is shown, so that work does not grow with them.
-pub const MOST_SCANNED: usize = 1 << 16;
+pub const MAX_SCANNED: usize = 1 << 16;
 
 /// Rows sampled of a tensor for its mean norm.
 const ROWS: usize = 64;
@@ -146,7 +146,7 @@ impl Debugger {
     /// Statistics of a whole tensor; `None` where it is too large to be scanned.
     pub fn stats(&self, run: usize, node: NodeId) -> Option<Stats> {
         let shape = self.session.runs[run].program.node(node).shape;
-        if shape.len() > MOST_SCANNED {
+        if shape.len() > MAX_SCANNED {
             return None;
         }
         let key = (run, node, self.round.is_some());
@@ -184,7 +184,7 @@ impl Debugger {
         let plane = Plane::of_view(view, &self.index);
         let of_plane = || {
             let n = plane.rows * plane.cols;
-            (n <= MOST_SCANNED).then(|| Stats::of(plane.cells().map(|f| value.get(f))))
+            (n <= MAX_SCANNED).then(|| Stats::of(plane.cells().map(|f| value.get(f))))
         };
         // All planes of the view, else the one that is shown; which is said where they are not the same.
         let whole = view.slice.is_all().then(|| self.stats(view.run, view.node));
@@ -224,7 +224,7 @@ impl Debugger {
                     .arg("norm", show(s.norm)),
             );
         }
-        let row: Vec<f64> = plane.row_of(&self.index).map(|f| value.get(f)).take(MOST_SCANNED).collect();
+        let row: Vec<f64> = plane.row_of(&self.index).map(|f| value.get(f)).take(MAX_SCANNED).collect();
         match &program.scope(node.scope).kind {
             ScopeKind::Softmax { output, .. } if *output == view.node => {
                 let entropy: f64 = row.iter().filter(|p| **p > 0.0).map(|p| -p * p.ln()).sum();

@@ -9,8 +9,8 @@ use crate::app::args::Place;
 use crate::app::messages::Level;
 use crate::app::ui::Ui;
 use crate::debug::breaks::Position;
+use crate::debug::eval_context::{EvalContext, Target, Values};
 use crate::debug::expr::{Array, Expr, ExprError, Fault};
-use crate::debug::here::{Here, Target, Values};
 use crate::debug::timeline::Timeline;
 use crate::explain::Explainer;
 use crate::program::NodeId;
@@ -19,7 +19,7 @@ use crate::trace::AnyValue;
 use crate::trace::derive::Cell;
 
 /// Most rows and columns that are printed of a tensor.
-const MOST_PRINTED: usize = 64;
+const MAX_PRINTED: usize = 64;
 
 impl Values for Debugger {
     fn value(&self, run: usize, node: NodeId) -> Option<AnyValue> {
@@ -42,8 +42,8 @@ impl Debugger {
     }
 
     /// The place one is at, as expressions see it.
-    pub(super) fn scope<'a>(&'a self, timeline: &'a Timeline) -> Here<'a> {
-        Here {
+    pub(super) fn scope<'a>(&'a self, timeline: &'a Timeline) -> EvalContext<'a> {
+        EvalContext {
             session: &self.session,
             steps: &self.steps,
             timeline,
@@ -204,9 +204,9 @@ fn printed(text: &str, array: &Array, number: NumberFormat) -> Answer {
     let cols = shape.dims()[shape.rank() - 1].max(1);
     let rows = if shape.rank() > 1 { shape.dims()[shape.rank() - 2].max(1) } else { 1 };
     let all = shape.len() / cols;
-    let shown: Vec<Vec<String>> = (0..all.min(MOST_PRINTED))
+    let shown: Vec<Vec<String>> = (0..all.min(MAX_PRINTED))
         .map(|r| {
-            let cells = (0..cols.min(MOST_PRINTED)).map(|c| array.get(r * cols + c));
+            let cells = (0..cols.min(MAX_PRINTED)).map(|c| array.get(r * cols + c));
             cells.map(|x| value(array, x, number)).collect()
         })
         .collect();
@@ -219,13 +219,13 @@ fn printed(text: &str, array: &Array, number: NumberFormat) -> Answer {
             answer.push(Row::plain(format!("[{}, :, :]", place.join(", "))));
         }
         let mut line: Vec<String> = cells.iter().map(|t| format!("{}{t}", " ".repeat(widest - width(t)))).collect();
-        if cols > MOST_PRINTED {
+        if cols > MAX_PRINTED {
             line.push("…".to_owned());
         }
         answer.push(Row::plain(line.join("  ")));
     }
-    if all > MOST_PRINTED {
-        answer.push(Row::new(Msg::new("print.more_rows").arg("count", all - MOST_PRINTED)));
+    if all > MAX_PRINTED {
+        answer.push(Row::new(Msg::new("print.more_rows").arg("count", all - MAX_PRINTED)));
     }
     answer
 }

@@ -42,9 +42,9 @@ pub use compare::Standing;
 pub use facts::{Facts, Stats, Totals};
 pub use model::{Plane, StageModel, TableModel, TreeRow};
 pub use side::{Half, Seen, Side};
-pub use tables::{Made, Worded, Words};
+pub use tables::{RenderedTable, TableResult, TextTable};
 pub use training::{Picture, Scatter, Training};
-pub use update::{MOST_TERMS, Page};
+pub use update::{MAX_TERMS, Page};
 
 /// A place one can return to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -123,7 +123,7 @@ pub struct Debugger {
     norms: RefCell<HashMap<(usize, NodeId, bool), f64>>,
     rounded: RefCell<HashMap<(usize, u8), Arc<AnyTrace>>>,
     totals: RefCell<HashMap<usize, Totals>>,
-    words: RefCell<HashMap<(Words, Lang), Made>>,
+    words: RefCell<HashMap<(TextTable, Lang), TableResult>>,
     /// Edits of the session, where there were any.
     what_if: Option<WhatIf>,
     /// The edits that were written to a file last.

@@ -9,7 +9,7 @@ use crate::export::document::step_formula;
 use crate::tensor::Slice;
 use crate::text::Msg;
 use crate::trace::derive::Cell;
-use crate::walkthrough::{Role, Step, View, Words, expand, title_of};
+use crate::walkthrough::{LocalizedText, Role, Step, View, expand, title_of};
 
 impl Debugger {
     /// Puts the cursor where a step is read first: on the number that its prediction was chosen for, else its last
@@ -225,7 +225,7 @@ impl Debugger {
             phase,
             run,
             title: title_of(program, node, &Slice::all()),
-            note: Words::Empty,
+            note: LocalizedText::Empty,
             formula: String::new(),
             views: vec![view],
         });

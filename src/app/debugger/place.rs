@@ -10,7 +10,7 @@ use crate::trace::derive::Cell;
 use crate::walkthrough::{Step, View};
 
 /// Most other tensors of the same name that are told.
-const MOST_OTHERS: usize = 4;
+const MAX_OTHERS: usize = 4;
 
 /// The index as one in a tensor of `shape`, of which the last axes may be left out; where a batch of 1 stands in front
 /// of the shape (`batch`), it is counted or not. `None` where it is outside.
@@ -125,8 +125,8 @@ impl Debugger {
             }
         }
         let count = others.len();
-        if count > MOST_OTHERS {
-            others.truncate(MOST_OTHERS);
+        if count > MAX_OTHERS {
+            others.truncate(MAX_OTHERS);
             others.push("…".to_owned());
         }
         let path = &self.session.runs[here.run].program.node(here.node).path;

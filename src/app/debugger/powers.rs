@@ -13,7 +13,7 @@ use crate::debug::tree::Way;
 use crate::text::{Lang, Msg};
 
 /// Most places of an axis in its list.
-const MOST_PLACES: usize = 256;
+const MAX_PLACES: usize = 256;
 
 /// How expressions and breakpoints are written.
 fn grammar() -> Answer {
@@ -69,7 +69,7 @@ impl Debugger {
             let title = if axes.is_empty() { "tui.axis.none" } else { "tui.axis.title" };
             let mut answer = Answer::new(Msg::new(title));
             for (name, n, at) in axes {
-                for i in 0..n.min(MOST_PLACES) {
+                for i in 0..n.min(MAX_PLACES) {
                     let line = format!("{name} {i}");
                     let mark = if i == at { " ←" } else { "" };
                     let row = Row::plain(format!("{line}{mark}"));

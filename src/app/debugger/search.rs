@@ -143,7 +143,7 @@ impl Debugger {
             let Some(value) = self.trace(view.run).and_then(|t| t.get(view.node)) else {
                 continue;
             };
-            for (i, flat) in view.cells.flats().take(super::facts::MOST_SCANNED).enumerate() {
+            for (i, flat) in view.cells.flats().take(super::facts::MAX_SCANNED).enumerate() {
                 let x = value.get(flat);
                 let fits = match wanted {
                     Wanted::Printed(text) => number.format(x) == *text,

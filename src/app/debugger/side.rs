@@ -20,7 +20,7 @@ use crate::trace::{AnyTrace, AnyValue};
 /// Decimals of the rounded side where none are given.
 pub(super) const DIGITS: u8 = 4;
 /// Differing paths that an answer lists.
-const MOST_LISTED: usize = 200;
+const MAX_LISTED: usize = 200;
 
 /// One of the two sides.
 #[derive(Clone, Debug)]
@@ -216,7 +216,7 @@ impl Debugger {
     fn side_answer(&self, side: &Side, number: NumberFormat) -> Answer {
         let mut answer = Answer::new(side.totals(number));
         let run = &self.session.runs[side.halves[0].run].name;
-        for p in side.pairs.iter().filter(|p| p.differing > 0).take(MOST_LISTED) {
+        for p in side.pairs.iter().filter(|p| p.differing > 0).take(MAX_LISTED) {
             let mut row = Row::new(
                 Msg::new("side.row")
                     .arg("path", &p.path)

@@ -17,7 +17,7 @@ use crate::trace::derive::{Arithmetic, Cell, Line};
 
 /// A table of words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Words {
+pub enum TextTable {
     /// Training beside inference.
     Stages,
     /// What each position of a training run sees and must predict.
@@ -28,7 +28,7 @@ pub enum Words {
 
 /// A table with what is said above it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Worded {
+pub struct RenderedTable {
     /// Said above; empty for nothing.
     pub head: String,
     /// The table.
@@ -38,19 +38,19 @@ pub struct Worded {
 }
 
 /// A table, or why there is none.
-pub type Made = Result<Arc<Worded>, Msg>;
+pub type TableResult = Result<Arc<RenderedTable>, Msg>;
 
 /// Arithmetic of a decoding beyond which it is not computed a second time to be compared.
-const MOST_FLOPS: u64 = 4_000_000_000;
+const MAX_FLOPS: u64 = 4_000_000_000;
 
 /// Positions of a training run that are listed.
-const MOST_POSITIONS: usize = 256;
+const MAX_POSITIONS: usize = 256;
 /// Tokens that a position sees, as far as they are written out.
-const MOST_SEEN: usize = 12;
+const MAX_SEEN: usize = 12;
 
 /// Tokens in a row; of many, the last ones.
 fn seen(tokens: &[String]) -> String {
-    match tokens.len().checked_sub(MOST_SEEN) {
+    match tokens.len().checked_sub(MAX_SEEN) {
         None | Some(0) => tokens.join(" "),
         Some(left) => format!("… {} ({})", tokens[left..].join(" "), tokens.len()),
     }
@@ -61,14 +61,14 @@ impl Debugger {
     ///
     /// # Errors
     /// What the scenario lacks for it, or why a run cannot run.
-    pub fn words(&self, which: Words, lang: Lang) -> Made {
+    pub fn words(&self, which: TextTable, lang: Lang) -> TableResult {
         if let Some(made) = self.words.borrow().get(&(which, lang)) {
             return made.clone();
         }
         let made = match which {
-            Words::Stages => self.stage_table(lang),
-            Words::Teacher(run) => self.teacher_table(run, lang),
-            Words::Cache(run) => self.cache_table(run, lang),
+            TextTable::Stages => self.stage_table(lang),
+            TextTable::Teacher(run) => self.teacher_table(run, lang),
+            TextTable::Cache(run) => self.cache_table(run, lang),
         }
         .map(Arc::new);
         self.words.borrow_mut().insert((which, lang), made.clone());
@@ -76,7 +76,7 @@ impl Debugger {
     }
 
     /// The table that a view shows; `None` where it is none of words, or the scenario has no run for it.
-    pub fn words_of(&self, view: View) -> Option<Words> {
+    pub fn words_of(&self, view: View) -> Option<TextTable> {
         let run = |kind: RunKind| {
             let runs = &self.session.runs;
             let here = self.step().map(|s| s.run);
@@ -85,22 +85,22 @@ impl Debugger {
         match view {
             View::Step => {
                 let step = self.step()?;
-                (step.views.is_empty() && step.phase == COMPARISON).then_some(Words::Stages)
+                (step.views.is_empty() && step.phase == COMPARISON).then_some(TextTable::Stages)
             }
-            View::Stages => Some(Words::Stages),
-            View::Teacher => run(RunKind::Training).map(Words::Teacher),
-            View::Cache => run(RunKind::Inference).map(Words::Cache),
+            View::Stages => Some(TextTable::Stages),
+            View::Teacher => run(RunKind::Training).map(TextTable::Teacher),
+            View::Cache => run(RunKind::Inference).map(TextTable::Cache),
             _ => None,
         }
     }
 
     /// The row of a table that belongs to the place one is at.
-    pub fn words_row(&self, which: Words) -> Option<usize> {
+    pub fn words_row(&self, which: TextTable) -> Option<usize> {
         let view = self.view()?;
         let node = self.session.runs[view.run].program.node(view.node);
         match which {
-            Words::Stages => None,
-            Words::Teacher(run) => {
+            TextTable::Stages => None,
+            TextTable::Teacher(run) => {
                 let shape = node.shape;
                 let (_, cell) = self.cell().filter(|(r, _)| *r == run)?;
                 let at = shape.unflat(cell.flat);
@@ -111,21 +111,21 @@ impl Debugger {
                 let source = node.path.contains("source") || node.path.starts_with("encoder");
                 (!source && position < tokens).then_some(batch * tokens + position)
             }
-            Words::Cache(run) => (view.run == run).then(|| frame_of(&node.path)).flatten(),
+            TextTable::Cache(run) => (view.run == run).then(|| frame_of(&node.path)).flatten(),
         }
     }
 
-    fn stage_table(&self, lang: Lang) -> Result<Worded, Msg> {
+    fn stage_table(&self, lang: Lang) -> Result<RenderedTable, Msg> {
         match stages(&self.session, lang) {
-            Ok(Some(table)) => Ok(Worded { table, ..Worded::default() }),
+            Ok(Some(table)) => Ok(RenderedTable { table, ..RenderedTable::default() }),
             Ok(None) => Err(Msg::new("stages.none")),
             Err(e) => Err(Msg::new("cli.cannot_run").arg("why", e)),
         }
     }
 
-    fn teacher_table(&self, run: usize, lang: Lang) -> Result<Worded, Msg> {
+    fn teacher_table(&self, run: usize, lang: Lang) -> Result<RenderedTable, Msg> {
         let s = &self.session;
-        let positions = teacher::first_positions(s, run, MOST_POSITIONS);
+        let positions = teacher::first_positions(s, run, MAX_POSITIONS);
         if positions.is_empty() {
             return Err(Msg::new("teacher.none"));
         }
@@ -155,12 +155,12 @@ impl Debugger {
             Some(Shift::Other) | None => "teacher.shift.other",
         };
         let mut head = tr(lang, head).to_owned();
-        if positions.len() == MOST_POSITIONS {
-            let first = Msg::new("teacher.first").arg("count", MOST_POSITIONS);
+        if positions.len() == MAX_POSITIONS {
+            let first = Msg::new("teacher.first").arg("count", MAX_POSITIONS);
             head = format!("{head} {}", first.render(lang));
         }
         let columns = ["position", "sees", "predicts", "label_at", "predicted"];
-        Ok(Worded {
+        Ok(RenderedTable {
             head,
             table: Table {
                 columns: columns.map(|c| tr(lang, &format!("teacher.column.{c}")).to_owned()).into(),
@@ -187,7 +187,7 @@ impl Debugger {
             .collect()
     }
 
-    fn cache_table(&self, run: usize, lang: Lang) -> Result<Worded, Msg> {
+    fn cache_table(&self, run: usize, lang: Lang) -> Result<RenderedTable, Msg> {
         let s = &self.session;
         let missing = || Msg::new("side.no_such").arg("what", "inference");
         let (calls, own) = s.calls_of(run).ok_or_else(missing)?;
@@ -199,7 +199,7 @@ impl Debugger {
         let (less, more) = (&with.calls, &without.calls);
         let lengths = calls.lengths();
         let tokens = self.tokens_of_calls(run, &lengths);
-        let compared = (without.all() <= MOST_FLOPS).then(|| cache::compare(s, run, &calls, &mut ()).ok()).flatten();
+        let compared = (without.all() <= MAX_FLOPS).then(|| cache::compare(s, run, &calls, &mut ()).ok()).flatten();
         let mut rows = Vec::new();
         let (mut all_with, mut all_without) = (with.before, without.before);
         let mut lines = [Vec::new(), Vec::new()];
@@ -207,7 +207,7 @@ impl Debugger {
             let old = call.checked_sub(1).map_or(0, |before| lengths[before]);
             let words = |range: std::ops::Range<usize>| {
                 let text = tokens.get(call).and_then(|t| t.get(range.clone()));
-                let text = text.filter(|t| !t.is_empty() && t.len() <= MOST_SEEN);
+                let text = text.filter(|t| !t.is_empty() && t.len() <= MAX_SEEN);
                 let text = text.map_or_else(String::new, |t| format!("{} ", t.join(" ")));
                 format!("{text}({})", range.len())
             };
@@ -249,7 +249,7 @@ impl Debugger {
         }
         let notes: Vec<String> = notes.iter().map(|n| n.render(lang)).collect();
         let [with, without] = lines;
-        Ok(Worded {
+        Ok(RenderedTable {
             head: notes.join(if lang == Lang::Zh { "" } else { " " }),
             table: Table { columns: columns.map(|c| tr(lang, &format!("cache.column.{c}")).to_owned()).into(), rows },
             lines: vec![

@@ -28,7 +28,7 @@ impl Default for Page {
 }
 
 /// Longest sum in the derivation on the screen.
-pub const MOST_TERMS: usize = 64;
+pub const MAX_TERMS: usize = 64;
 
 /// How far a page, or half of one, goes where `seen` lines are seen.
 fn paged(action: &Action, seen: usize) -> i64 {
@@ -158,7 +158,7 @@ impl Debugger {
                 }
             }
             Action::NextTerm | Action::PrevTerm => {
-                if let Some(line) = self.line(number, MOST_TERMS) {
+                if let Some(line) = self.line(number, MAX_TERMS) {
                     self.turn_term(*action == Action::NextTerm, &line);
                 }
             }
@@ -238,7 +238,7 @@ impl Debugger {
         let view = self.view()?;
         let plane = super::Plane::of_view(view, &self.index);
         let value = self.trace(view.run)?.get(view.node)?;
-        if plane.rows * plane.cols > super::facts::MOST_SCANNED {
+        if plane.rows * plane.cols > super::facts::MAX_SCANNED {
             return None;
         }
         let row = |r: usize| -> String {

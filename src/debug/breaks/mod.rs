@@ -13,8 +13,8 @@ mod place;
 mod spec;
 
 use super::condition::Met;
+use super::eval_context::{EvalContext, Target};
 use super::expr::{Array, Expr, ExprError, Fault};
-use super::here::{Here, Target};
 use crate::program::NodeId;
 use crate::trace::derive::Cell;
 
@@ -142,7 +142,7 @@ impl Breaks {
     ///
     /// # Errors
     /// Where it cannot be read, or names what is nowhere.
-    pub fn watch(&mut self, text: &str, here: &Here<'_>) -> Result<u32, ExprError> {
+    pub fn watch(&mut self, text: &str, here: &EvalContext<'_>) -> Result<u32, ExprError> {
         let expr = Expr::parse(text.trim())?;
         spec::names_exist(&expr, here)?;
         if expr.is_about_it() {
@@ -171,7 +171,7 @@ impl Breaks {
 
     /// Runs from `from`, where one is, to the next place that something stops at; `None` where nothing does up to the end.
     /// `here` says what there is to see; its own step is not used.
-    pub fn run(&mut self, here: &Here<'_>, from: Position, direction: Direction) -> Option<Stop> {
+    pub fn run(&mut self, here: &EvalContext<'_>, from: Position, direction: Direction) -> Option<Stop> {
         let n = here.steps.list().len();
         let mut step = from.step;
         if step >= n {
@@ -233,7 +233,7 @@ impl Breaks {
     }
 
     /// Whether something stops at a tensor that no step shows.
-    fn inside(&mut self, here: &Here<'_>, step: usize, (run, node): (usize, NodeId)) -> Option<Stop> {
+    fn inside(&mut self, here: &EvalContext<'_>, step: usize, (run, node): (usize, NodeId)) -> Option<Stop> {
         if self.breakpoints.is_empty() {
             return None;
         }
@@ -249,7 +249,7 @@ impl Breaks {
     /// Whether something stops at a step.
     fn whole(
         &mut self,
-        here: &Here<'_>,
+        here: &EvalContext<'_>,
         step: usize,
         last: &mut [Option<Array>],
         direction: Direction,
@@ -306,15 +306,15 @@ impl Breaks {
 }
 
 /// The step at `at`, to which later values are unknown.
-fn at_step<'a>(here: &Here<'a>, at: usize) -> Here<'a> {
-    Here { at, past: true, shown: None, it: None, ..*here }
+fn at_step<'a>(here: &EvalContext<'a>, at: usize) -> EvalContext<'a> {
+    EvalContext { at, past: true, shown: None, it: None, ..*here }
 }
 
 /// The value of a watch; `None` where it is not computed yet, or not in this part of the run.
 ///
 /// # Errors
 /// Where it cannot be computed.
-pub fn value(watch: &Watch, here: &Here<'_>) -> Result<Option<Array>, ExprError> {
+pub fn value(watch: &Watch, here: &EvalContext<'_>) -> Result<Option<Array>, ExprError> {
     match watch.expr.eval(here) {
         Ok(x) => Ok(Some(x)),
         Err(e) if matches!(e.fault, Fault::NotYet | Fault::Name) => Ok(None),

@@ -6,8 +6,8 @@ use std::ops::{Range, RangeInclusive};
 use globset::{GlobBuilder, GlobMatcher};
 use regex::{Regex, RegexBuilder};
 
+use crate::debug::eval_context::{EvalContext, Target};
 use crate::debug::expr::{ExprError, Fault};
-use crate::debug::here::{Here, Target};
 use crate::program::Op;
 use crate::scenario::diagnostic::nearest;
 use crate::text::{Msg, escape};
@@ -19,7 +19,7 @@ pub(super) struct Word {
     pub at: Range<usize>,
 }
 
-/// Words of a text; a regular expression between slashes is one, though it may hold spaces.
+/// LocalizedText of a text; a regular expression between slashes is one, though it may hold spaces.
 pub(super) fn words(text: &str) -> Vec<Word> {
     let chars: Vec<char> = text.chars().collect();
     let mut words = Vec::new();
@@ -85,7 +85,7 @@ fn glob(word: &Word, text: &str) -> Result<GlobMatcher, ExprError> {
 }
 
 impl Term {
-    pub fn parse(word: &Word, here: &Here<'_>) -> Result<Self, ExprError> {
+    pub fn parse(word: &Word, here: &EvalContext<'_>) -> Result<Self, ExprError> {
         let text = word.text.as_str();
         if text.starts_with(|c: char| c.is_ascii_digit()) {
             return steps(word, here);
@@ -133,7 +133,7 @@ impl Term {
     }
 
     /// The term, where some tensor of some run fits it.
-    fn known(self, word: &Word, here: &Here<'_>) -> Result<Self, ExprError> {
+    fn known(self, word: &Word, here: &EvalContext<'_>) -> Result<Self, ExprError> {
         let shown = || here.steps.list().iter().flat_map(|s| &s.views).any(|v| self.fits(here, &Target::of_view(v)));
         let hidden = || {
             here.session.runs.iter().any(|r| {
@@ -174,7 +174,7 @@ impl Term {
         }
     }
 
-    pub fn fits(&self, here: &Here<'_>, target: &Target) -> bool {
+    pub fn fits(&self, here: &EvalContext<'_>, target: &Target) -> bool {
         let node = here.session.runs[target.run].program.node(target.node);
         self.fits_node(&node.path, &target.name, &node.op)
     }
@@ -196,12 +196,12 @@ impl Term {
 }
 
 /// What is called so; else the scope of this name.
-fn named(word: &Word, name: &str, here: &Here<'_>) -> Result<Term, ExprError> {
+fn named(word: &Word, name: &str, here: &EvalContext<'_>) -> Result<Term, ExprError> {
     let exact = Term::Name(name.to_owned()).known(word, here);
     exact.or_else(|_| Term::Scope(name.to_owned()).known(word, here))
 }
 
-fn steps(word: &Word, here: &Here<'_>) -> Result<Term, ExprError> {
+fn steps(word: &Word, here: &EvalContext<'_>) -> Result<Term, ExprError> {
     let text = word.text.as_str();
     let numbers: Result<Vec<u32>, _> = text.split('.').map(str::parse).collect();
     if let Ok([step, inner @ ..]) = numbers.as_deref()
@@ -229,7 +229,7 @@ fn steps(word: &Word, here: &Here<'_>) -> Result<Term, ExprError> {
 }
 
 /// The sub-step `inner` of a step, `40.2`: the tensor that it computes.
-fn sub_step(number: u32, inner: &[u32], here: &Here<'_>) -> Option<Term> {
+fn sub_step(number: u32, inner: &[u32], here: &EvalContext<'_>) -> Option<Term> {
     let mut step = here.steps.list()[here.steps.position(number)?].clone();
     let program = &here.session.runs[step.run].program;
     for n in inner {

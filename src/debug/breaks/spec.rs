@@ -2,8 +2,8 @@
 
 use super::place::{Term, Word, words};
 use crate::debug::condition::{Condition, Met};
+use crate::debug::eval_context::{EvalContext, Target};
 use crate::debug::expr::{ExprError, Fault, NameFault};
-use crate::debug::here::{Here, Target};
 use crate::text::{Msg, escape};
 use crate::walkthrough::Step;
 
@@ -36,11 +36,11 @@ impl Spec {
     ///
     /// # Errors
     /// Where it cannot be read, or fits nothing.
-    pub fn parse(text: &str, here: &Here<'_>) -> Result<Self, ExprError> {
+    pub fn parse(text: &str, here: &EvalContext<'_>) -> Result<Self, ExprError> {
         Self::read(text, here).or_else(|error| Self::read(&format!("if {}", text.trim()), here).map_err(|_| error))
     }
 
-    fn read(text: &str, here: &Here<'_>) -> Result<Self, ExprError> {
+    fn read(text: &str, here: &EvalContext<'_>) -> Result<Self, ExprError> {
         let mut all = words(text);
         let (mut count, mut once) = (1, false);
         // `count N` and `once` may stand behind a condition, which has its own words.
@@ -116,13 +116,13 @@ impl Spec {
         Self { once: true, ..self }
     }
 
-    fn takes(&self, here: &Here<'_>, step: &Step, target: &Target) -> bool {
+    fn takes(&self, here: &EvalContext<'_>, step: &Step, target: &Target) -> bool {
         let fits = |t: &Term| t.fits_step(step) && t.fits(here, target);
         self.places.iter().all(fits) && !self.without.iter().any(fits)
     }
 
     /// Whether it says that it is about this step, whatever its condition.
-    pub fn is_at(&self, here: &Here<'_>) -> bool {
+    pub fn is_at(&self, here: &EvalContext<'_>) -> bool {
         let Some(step) = here.steps.list().get(here.at) else {
             return false;
         };
@@ -137,7 +137,7 @@ impl Spec {
     }
 
     /// Whether it is met by a whole step.
-    pub(super) fn at_step(&self, here: &Here<'_>) -> Result<Verdict, ExprError> {
+    pub(super) fn at_step(&self, here: &EvalContext<'_>) -> Result<Verdict, ExprError> {
         let Some(step) = here.steps.list().get(here.at) else {
             return Ok(Verdict::No);
         };
@@ -150,7 +150,7 @@ impl Spec {
     }
 
     /// Whether it is met by a tensor that no step shows; only where it says which tensors it is about.
-    pub(super) fn at_hidden(&self, here: &Here<'_>, target: &Target) -> Result<Verdict, ExprError> {
+    pub(super) fn at_hidden(&self, here: &EvalContext<'_>, target: &Target) -> Result<Verdict, ExprError> {
         let step = here.steps.list().get(here.at);
         let named = self.places.iter().any(Term::is_of_tensors);
         if !named || !step.is_some_and(|step| self.takes(here, step, target)) {
@@ -159,7 +159,7 @@ impl Spec {
         self.met(here, std::slice::from_ref(target))
     }
 
-    fn met(&self, here: &Here<'_>, targets: &[Target]) -> Result<Verdict, ExprError> {
+    fn met(&self, here: &EvalContext<'_>, targets: &[Target]) -> Result<Verdict, ExprError> {
         let Some(condition) = &self.condition else {
             return Ok(Verdict::Place);
         };
@@ -179,7 +179,7 @@ fn counted(word: &Word) -> Result<u32, ExprError> {
 }
 
 /// A condition whose names are all somewhere.
-fn condition(text: &str, at: usize, here: &Here<'_>) -> Result<Condition, ExprError> {
+fn condition(text: &str, at: usize, here: &EvalContext<'_>) -> Result<Condition, ExprError> {
     let condition = Condition::parse(text).map_err(|e| e.shifted(at))?;
     names_exist(condition.expr(), here).map_err(|e| e.shifted(at))?;
     Ok(condition)
@@ -189,8 +189,8 @@ fn condition(text: &str, at: usize, here: &Here<'_>) -> Result<Condition, ExprEr
 ///
 /// # Errors
 /// The first name that is not.
-pub(super) fn names_exist(expr: &crate::debug::expr::Expr, here: &Here<'_>) -> Result<(), ExprError> {
-    let anywhen = Here { past: false, ..*here };
+pub(super) fn names_exist(expr: &crate::debug::expr::Expr, here: &EvalContext<'_>) -> Result<(), ExprError> {
+    let anywhen = EvalContext { past: false, ..*here };
     for (name, at) in expr.names() {
         let in_a_call = || {
             here.session.runs.iter().any(|r| {

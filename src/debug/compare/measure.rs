@@ -44,7 +44,7 @@ pub fn forgiven(mode: Mode) -> f64 {
 pub(super) const HIDDEN: f64 = -5e3;
 
 /// Differing cells that are kept.
-pub const MOST_CELLS: usize = 12;
+pub const MAX_CELLS: usize = 12;
 
 /// The number type that a value comes from, the finest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -255,7 +255,7 @@ pub struct Measure {
     pub differing: usize,
     /// The first of these, in the order of cells.
     pub first: Option<usize>,
-    /// Those that differ most, the worst first; at most [`MOST_CELLS`]. Where none is beyond the limits, the cell that
+    /// Those that differ most, the worst first; at most [`MAX_CELLS`]. Where none is beyond the limits, the cell that
     /// differs most, if any does.
     pub worst: Vec<usize>,
 }
@@ -368,13 +368,13 @@ pub fn measure(sides: &Sides<'_>, kind: Kind, unit: Unit, tolerance: &Tolerance,
             differing += 1;
             first.get_or_insert(i);
         }
-        if worst.len() < MOST_CELLS || worst.last().is_some_and(|w| far > w.0) {
+        if worst.len() < MAX_CELLS || worst.last().is_some_and(|w| far > w.0) {
             let at = worst.partition_point(|w| w.0 >= far);
             worst.insert(at, (far, i));
-            worst.truncate(MOST_CELLS);
+            worst.truncate(MAX_CELLS);
         }
     }
-    worst.truncate(differing.clamp(1, MOST_CELLS));
+    worst.truncate(differing.clamp(1, MAX_CELLS));
     let fits = match limits {
         Limits::Whole { rms: r, max: m, atol } => rms <= r && max <= m || far.largest <= atol,
         Limits::Cells { .. } => differing == 0,

@@ -161,7 +161,7 @@ fn the_worst_cells_come_first() {
     let theirs = vec![1.0; 100];
     let off: Vec<f64> = (0..100).map(|i| 1.0 + f64::from(i * 37 % 100)).collect();
     let (m, _) = ours(&off, &theirs);
-    assert_eq!((m.worst.len(), m.differing, m.cells), (MOST_CELLS, 99, 100));
+    assert_eq!((m.worst.len(), m.differing, m.cells), (MAX_CELLS, 99, 100));
     assert!(m.worst.windows(2).all(|w| off[w[0]] >= off[w[1]]));
     assert_eq!(off[m.worst[0]], 100.0);
 }

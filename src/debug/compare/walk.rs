@@ -14,7 +14,7 @@ use super::reference::Reference;
 use super::report::{Against, Checked, Place};
 use crate::program::{Binary, Leaf, Node, NodeId, Op, Program, Reduction};
 use crate::tensor::{DType, Pool, Precision, Real, Tensor, Value};
-use crate::trace::{Bindings, Flow, Held, HeldSink, Keep, RunError, Settings, Sink, Then, evaluate, run_with};
+use crate::trace::{Bindings, ChainSink, Flow, Keep, Pinned, PinnedSink, RunError, Settings, Sink, evaluate, run_with};
 
 /// A tensor of the reference that stands for a node.
 #[derive(Clone, Debug)]
@@ -35,7 +35,7 @@ pub(super) struct Plan<'a> {
     /// Number type of the run's parameters.
     pub parameters: Precision,
     /// Cells of the run that are edited.
-    pub held: &'a Held,
+    pub held: &'a Pinned,
 }
 
 impl Plan<'_> {
@@ -85,7 +85,7 @@ pub(super) fn walk<T: Real, U: Real>(
         found: Vec::new(),
     };
     let settings = Settings { keep: Keep::only(plan.program, |_| false), timed: false, ..Settings::default() };
-    let mut sink = Then(HeldSink(plan.held), &mut walker);
+    let mut sink = ChainSink(PinnedSink(plan.held), &mut walker);
     run_with(plan.program, main, &settings, &mut sink)?;
     Ok(walker.found)
 }

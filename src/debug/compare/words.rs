@@ -4,7 +4,7 @@ use super::report::{Checked, Difference, Place};
 use crate::text::{Lang, Msg, NumberFormat, escape};
 
 /// Paths and names in a line.
-const MOST_NAMES: usize = 8;
+const MAX_NAMES: usize = 8;
 
 /// The first difference, the last match, what lies between: one line each.
 pub fn verdict(d: &Difference, lang: Lang) -> Vec<Msg> {
@@ -59,8 +59,8 @@ fn steps(places: &[Place]) -> String {
 
 /// Names with commas, the first ones where there are many.
 pub fn list<'a>(names: impl ExactSizeIterator<Item = &'a str>, lang: Lang) -> String {
-    let left = names.len().saturating_sub(MOST_NAMES);
-    let told: Vec<String> = names.take(MOST_NAMES).map(|n| escape(n).into_owned()).collect();
+    let left = names.len().saturating_sub(MAX_NAMES);
+    let told: Vec<String> = names.take(MAX_NAMES).map(|n| escape(n).into_owned()).collect();
     let told = told.join(", ");
     if left == 0 {
         return told;

@@ -9,10 +9,10 @@ use crate::text::{Msg, escape};
 use crate::trace::derive::Cell;
 
 /// Most cells of a result that must be made: 512 MiB.
-const MOST_CELLS: usize = 1 << 26;
+const MAX_CELLS: usize = 1 << 26;
 
 /// Most multiplications of a matrix product.
-const MOST_WORK: usize = 1 << 30;
+const MAX_WORK: usize = 1 << 30;
 
 /// What names stand for.
 pub trait Scope {
@@ -169,7 +169,7 @@ fn eval(node: &Node, scope: &dyn Scope) -> Result<Array> {
         }
         Kind::Product(a, b) => {
             let (a, b) = (eval(a, scope)?, eval(b, scope)?);
-            a.product(&b, |cells, work| cells <= MOST_CELLS && work <= MOST_WORK).map_err(|unfit| {
+            a.product(&b, |cells, work| cells <= MAX_CELLS && work <= MAX_WORK).map_err(|unfit| {
                 let key = match unfit {
                     Unfit::Shapes => "expr.product_shapes",
                     Unfit::Large => "expr.too_large",
@@ -205,7 +205,7 @@ fn shapes(key: &'static str, a: &Shape, b: &Shape) -> Msg {
 fn cellwise(node: &Node, a: &Array, b: &Array, f: impl Fn(f64, f64) -> f64) -> Result<Array> {
     match a.common(b) {
         None => Err(wrong(node, shapes("expr.shapes", a.shape(), b.shape()))),
-        Some(shape) if shape.len() > MOST_CELLS => Err(wrong(node, shapes("expr.too_large", a.shape(), b.shape()))),
+        Some(shape) if shape.len() > MAX_CELLS => Err(wrong(node, shapes("expr.too_large", a.shape(), b.shape()))),
         Some(shape) => Ok(a.zip(b, shape, f)),
     }
 }

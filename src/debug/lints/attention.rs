@@ -185,7 +185,7 @@ impl Back {
 fn is_shift(program: &Program, id: NodeId) -> bool {
     let node = program.node(id);
     match node.op {
-        Op::Unary(Unary::Guard | Unary::EmptyGuard) => true,
+        Op::Unary(Unary::SoftmaxShift | Unary::MaskedSoftmaxShift) => true,
         Op::Reduce { kind, .. } => kind == Reduction::Max,
         _ => false,
     }

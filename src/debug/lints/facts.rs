@@ -3,7 +3,7 @@
 use crate::debug::teacher::{Shift, shift_of};
 use crate::model::Sequences;
 use crate::scenario::schema::Input;
-use crate::scenario::tokenise::{Token, Words};
+use crate::scenario::tokenise::{Token, Vocab};
 use crate::session::{RunKind, Session};
 
 /// What is known of a run beside its program.
@@ -53,7 +53,7 @@ impl Padding {
 
     /// What is padding in `sequences`: what is flagged so, and padding tokens at the end of a sentence, whatever the
     /// flags say of them.
-    fn of(sequences: &Sequences, tokens: &[Vec<Token>], given: Option<&Input>, words: &Words) -> Self {
+    fn of(sequences: &Sequences, tokens: &[Vec<Token>], given: Option<&Input>, words: &Vocab) -> Self {
         let length = sequences.tokens();
         let pad = given.and_then(|i| i.pad).or_else(|| ["<pad>", "[PAD]"].iter().find_map(|name| words.id(name)));
         let mut flags = match &sequences.real {

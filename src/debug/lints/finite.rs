@@ -11,7 +11,7 @@ use crate::trace::derive::Replay;
 /// The largest number of IEEE 754 binary16.
 const F16_MAX: f64 = 65504.0;
 /// Cells of one node whose operands are looked at, to tell a producer from a carrier.
-const MOST_CELLS: usize = 4096;
+const MAX_CELLS: usize = 4096;
 
 /// What a node holds besides ordinary numbers.
 #[derive(Clone, Copy, Default)]
@@ -127,7 +127,7 @@ fn produces<T: Real>(look: &mut Look<'_, T>, id: NodeId, odd: &[Odd], lint: Lint
     if own.is_none() && node.inputs.iter().any(has) {
         let replay = Replay::new(look.trace, id);
         let of = |i: NodeId, flat: usize| look.trace.value(i).get(flat);
-        own = cells().take(MOST_CELLS).find(|flat| {
+        own = cells().take(MAX_CELLS).find(|flat| {
             let operands = replay.arithmetic(*flat).operands();
             // An infinity that comes of a NaN, or a NaN of a NaN, is carried on; a NaN of infinities is produced.
             operands.iter().all(|c| {

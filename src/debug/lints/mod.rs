@@ -105,7 +105,7 @@ impl Finding {
 }
 
 /// Nodes that are looked through for a step that shows a node which itself is in none.
-const MOST_READERS: usize = 64;
+const MAX_READERS: usize = 64;
 
 /// Position in `steps` of the first step that shows `cell` of `run`, else of one that shows what reads it.
 pub fn step_of(session: &Session, steps: &Steps, run: usize, cell: Cell) -> Option<usize> {
@@ -115,7 +115,7 @@ pub fn step_of(session: &Session, steps: &Steps, run: usize, cell: Cell) -> Opti
     }
     let mut queue = vec![cell.node];
     let mut at = 0;
-    while at < queue.len().min(MOST_READERS) {
+    while at < queue.len().min(MAX_READERS) {
         if let Some(step) = steps.first_showing(run, queue[at]) {
             return Some(step);
         }

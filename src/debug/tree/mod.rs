@@ -63,7 +63,7 @@ pub struct Branches {
 const DEEPEST: usize = 64;
 
 /// Most results that are looked at on the way down; the others are counted.
-const MOST_SEEN: usize = 1 << 22;
+const MAX_SEEN: usize = 1 << 22;
 
 /// The cell that a cell was moved from: itself, where it was computed or given.
 pub fn origin(x: &Explainer<'_>, mut cell: Cell) -> Cell {
@@ -198,7 +198,7 @@ fn down(x: &Explainer<'_>, asked: f64, from: From, top: &mut Top) {
         let boxes = &regions[at..at + same];
         at += same;
         let cells: usize = boxes.iter().map(Region::len).sum();
-        if top.seen.saturating_add(cells) > MOST_SEEN {
+        if top.seen.saturating_add(cells) > MAX_SEEN {
             top.found.others += cells;
             continue;
         }

@@ -83,6 +83,6 @@ fn slope(f: Unary, x: f64, y: f64) -> f64 {
         Unary::Sigmoid => y * (1.0 - y),
         Unary::Sin => libm::cos(x),
         Unary::Cos => -libm::sin(x),
-        Unary::Guard | Unary::EmptyGuard => f64::from(u8::from(y != 0.0)),
+        Unary::SoftmaxShift | Unary::MaskedSoftmaxShift => f64::from(u8::from(y != 0.0)),
     }
 }

@@ -4,7 +4,7 @@ use crate::scenario::Scenario;
 use crate::scenario::diagnostic::{Problem, nearest};
 use crate::scenario::edit::Side;
 use crate::scenario::schema::{Changes, Decode, Input, Prefix, Run};
-use crate::scenario::tokenise::Words;
+use crate::scenario::tokenise::Vocab;
 use crate::text::{Msg, escape};
 
 /// Which token, as a run counts them: `<sos>`, where it is put before a sentence, is position 0.
@@ -24,7 +24,7 @@ pub struct TokenPlace {
 ///
 /// # Errors
 /// Where the vocabulary has neither.
-pub fn id_of(word: &str, words: &Words) -> Result<i64, Msg> {
+pub fn id_of(word: &str, words: &Vocab) -> Result<i64, Msg> {
     if let Some(id) = words.id(word) {
         return Ok(id);
     }
@@ -47,7 +47,7 @@ pub fn id_of(word: &str, words: &Words) -> Result<i64, Msg> {
 ///
 /// # Errors
 /// Where the run reads no such token.
-pub fn put(scenario: &mut Scenario, place: &TokenPlace, id: i64, words: &Words) -> Result<(), Problem> {
+pub fn put(scenario: &mut Scenario, place: &TokenPlace, id: i64, words: &Vocab) -> Result<(), Problem> {
     let at = format!("token {}", place.side.name());
     let wrong = |msg: Msg| Problem::new(at.clone(), msg.arg("position", place.position));
     let own = scenario.runs.iter_mut().find(|r| r.name() == place.run).map(|run| match run {
@@ -77,7 +77,7 @@ pub fn put(scenario: &mut Scenario, place: &TokenPlace, id: i64, words: &Words) 
 }
 
 /// In the first tokens of a decoding: in every forced prefix that is long enough.
-fn prefixes(decode: &mut Decode, place: &TokenPlace, id: i64, words: &Words) -> Result<(), Msg> {
+fn prefixes(decode: &mut Decode, place: &TokenPlace, id: i64, words: &Vocab) -> Result<(), Msg> {
     let generated = || Msg::new("edit.generated");
     let one = |prefix: &mut Prefix| -> Result<bool, Msg> {
         let mut ids = match prefix {
@@ -105,7 +105,7 @@ fn prefixes(decode: &mut Decode, place: &TokenPlace, id: i64, words: &Words) -> 
     if any { Ok(()) } else { Err(generated()) }
 }
 
-fn sentence(input: &mut Input, place: &TokenPlace, id: i64, words: &Words) -> Result<(), Msg> {
+fn sentence(input: &mut Input, place: &TokenPlace, id: i64, words: &Vocab) -> Result<(), Msg> {
     let texts = input.text.len();
     let mut rows: Vec<Vec<i64>> = Vec::with_capacity(texts + input.ids.len());
     for text in &input.text {
@@ -156,12 +156,12 @@ fn sentence(input: &mut Input, place: &TokenPlace, id: i64, words: &Words) -> Re
     Ok(())
 }
 
-fn ids_of(text: &str, words: &Words) -> Result<Vec<i64>, Msg> {
+fn ids_of(text: &str, words: &Vocab) -> Result<Vec<i64>, Msg> {
     Ok(words.encode(text)?.into_iter().map(|t| t.id).collect())
 }
 
 /// A text that is cut into just these tokens, where there is one.
-fn text_of(ids: &[i64], words: &Words) -> Option<String> {
+fn text_of(ids: &[i64], words: &Vocab) -> Option<String> {
     let written: Vec<String> = ids.iter().map(|id| words.word(*id)).collect();
     ["", " "].iter().map(|between| written.join(between)).find(|text| ids_of(text, words).is_ok_and(|cut| cut == ids))
 }

@@ -114,7 +114,7 @@ fn plan(program: &Program, loss: NodeId) -> Vec<SmallVec<[(NodeId, Edge); 2]>> {
         active[id.index()] = node.dtype == DType::Float
             && match &node.op {
                 Op::Leaf(Leaf::Parameter | Leaf::Input(_)) => true,
-                Op::Unary(Unary::Step | Unary::Guard | Unary::EmptyGuard) => false,
+                Op::Unary(Unary::Step | Unary::SoftmaxShift | Unary::MaskedSoftmaxShift) => false,
                 _ => node.inputs.iter().any(|i| active[i.index()]),
             };
     }

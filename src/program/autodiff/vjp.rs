@@ -123,7 +123,7 @@ impl Pass<'_> {
                 self.b.binary(name, Binary::Mul, dy, slope)
             }
             // Flat wherever they have a slope. The plan never asks.
-            Unary::Step | Unary::Guard | Unary::EmptyGuard => {
+            Unary::Step | Unary::SoftmaxShift | Unary::MaskedSoftmaxShift => {
                 let shape = self.b.shape(x);
                 self.filled(name, shape, 0.0)
             }

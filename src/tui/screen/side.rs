@@ -24,7 +24,7 @@ use crate::tui::widgets::status::{self, Hint};
 /// Numbers scanned for the range of colours.
 const SCANNED: usize = 2048;
 /// Terms of a sum in the derivations below the tables.
-const MOST_TERMS: usize = 16;
+const MAX_TERMS: usize = 16;
 
 /// Key hints of this view.
 pub(super) fn hints(look: &Look) -> Vec<Hint> {
@@ -128,7 +128,7 @@ fn words(app: &App, side: &Side, seen: &Seen<'_>, look: &Look) -> Vec<Span> {
             of_run.then(named).flatten()
         };
         let explainer = Explainer::new(trace).speaking(look.lang);
-        let style = Style { number: digits, most_terms: MOST_TERMS };
+        let style = Style { number: digits, most_terms: MAX_TERMS };
         let cell = Cell { node, flat };
         let own = names(cell).unwrap_or_else(|| {
             let shape = trace.program().node(node).shape;

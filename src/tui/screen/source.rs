@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use crate::app::debugger::{Debugger, Stats, TableModel};
 use crate::debug::whatif::Before;
 use crate::explain::line::MASKED_BELOW;
-use crate::scenario::tokenise::Words;
+use crate::scenario::tokenise::Vocab;
 use crate::session::Labels;
 use crate::tensor::DType;
 use crate::text::NumberFormat;
@@ -27,7 +27,7 @@ pub(super) struct Source<'a> {
     pub digits: NumberFormat,
     pub dtype: DType,
     /// The words that its numbers stand for, where they are ids.
-    words: Option<&'a Words>,
+    words: Option<&'a Vocab>,
     stats: OnceCell<Stats>,
 }
 

@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 use super::Shown;
 use crate::app::app::App;
 use crate::app::args::View;
-use crate::app::debugger::Words;
+use crate::app::debugger::TextTable;
 use crate::session::Table;
 use crate::text::Msg;
 use crate::tui::draw::{Look, put};
@@ -21,7 +21,7 @@ const CHART: u16 = 8;
 const NARROWEST: u16 = 6;
 
 /// The step's table with its note below.
-pub(super) fn step(app: &App, words: Words, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) {
+pub(super) fn step(app: &App, words: TextTable, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) {
     let note = app.debugger.step().filter(|_| app.ui.settings.notes);
     let note = note.map_or_else(String::new, |s| s.note.render(look.lang));
     let text = Wrapped::new(&[Span::new(note, look.theme.text)], area.width, look);
@@ -41,7 +41,7 @@ pub(super) fn view(app: &App, view: View, area: Rect, buf: &mut Buffer, look: &L
 }
 
 /// A table under what is said above it, and its lines of numbers where there is room for them.
-fn words_in(app: &App, words: Words, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) {
+fn words_in(app: &App, words: TextTable, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) {
     let d = &app.debugger;
     let made = match d.words(words, look.lang) {
         Ok(made) => made,

@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 
 use super::{Shown, Target, stage};
 use crate::app::app::App;
-use crate::app::debugger::MOST_TERMS;
+use crate::app::debugger::MAX_TERMS;
 use crate::app::ui::Focus;
 use crate::text::Msg;
 use crate::tui::draw::{Look, put};
@@ -26,7 +26,7 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: 
     let head_height = (head.height() as u16).min(2).min(area.height);
     head.render(Rect { height: head_height, ..area }, buf, 0, None, look);
 
-    let line = d.line(digits, MOST_TERMS);
+    let line = d.line(digits, MAX_TERMS);
     let chosen = line.as_ref().and_then(|l| d.chosen_term(l));
     let mut spans = Vec::new();
     if let Some(line) = &line {
@@ -40,7 +40,7 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: 
             spans.push(piece);
         }
     }
-    if let Some(exact) = d.exact_line(digits, MOST_TERMS) {
+    if let Some(exact) = d.exact_line(digits, MAX_TERMS) {
         let text = Msg::new("tui.exact_line").arg("line", exact.text()).render(look.lang);
         spans.push(Span::new(format!("\n{text}"), theme.dim));
     }

@@ -7,7 +7,7 @@ use super::stages::nothing;
 use crate::app::action::Action;
 use crate::app::app::App;
 use crate::app::debugger::{Picture, Training};
-use crate::session::insight::{AttentionMap, Glance};
+use crate::session::insight::{AttentionMap, TrainProbe};
 use crate::text::{Msg, NumberFormat, tr};
 use crate::tui::colour::{CellKind, Scale};
 use crate::tui::draw::{Look, put};
@@ -159,7 +159,7 @@ fn loss(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
 }
 
 /// Gradient norms: part by part across updates, and beside one another at the update one looks at.
-fn gradients(app: &App, glance: &Glance, area: Rect, buf: &mut Buffer, look: &Look) {
+fn gradients(app: &App, glance: &TrainProbe, area: Rect, buf: &mut Buffer, look: &Look) {
     let t = app.debugger.training();
     let alone = t.only == Some(Picture::Gradients);
     let norms = &glance.look.gradients;
@@ -239,7 +239,7 @@ fn across(t: &Training, part: &str, step: u64) -> Vec<f64> {
 }
 
 /// One attention map of the first sentence.
-fn attention(app: &App, glance: &Glance, area: Rect, buf: &mut Buffer, look: &Look) {
+fn attention(app: &App, glance: &TrainProbe, area: Rect, buf: &mut Buffer, look: &Look) {
     let d = &app.debugger;
     let (t, maps) = (d.training(), &glance.look.attention);
     let Some(map) = maps.get(t.map.min(maps.len().saturating_sub(1))) else {
@@ -318,7 +318,7 @@ fn heat(app: &App, map: &AttentionMap, area: Rect, buf: &mut Buffer, look: &Look
 }
 
 /// Words at the places of their embeddings.
-fn embeddings(app: &App, glance: &Glance, area: Rect, buf: &mut Buffer, look: &Look) {
+fn embeddings(app: &App, glance: &TrainProbe, area: Rect, buf: &mut Buffer, look: &Look) {
     let d = &app.debugger;
     let t = d.training();
     let body = headed(tr(look.lang, "training.embeddings_title"), area, buf, look);

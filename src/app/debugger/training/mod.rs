@@ -14,7 +14,7 @@ use crate::app::messages::Level;
 use crate::app::ui::Ui;
 use crate::scenario::schema::Optimiser;
 use crate::session::Session;
-use crate::session::insight::{Glance, Plane, embedding_table};
+use crate::session::insight::{Plane, TrainProbe, embedding_table};
 use crate::session::training::optimiser;
 use crate::text::{Msg, NumberFormat};
 
@@ -23,11 +23,11 @@ use worker::{News, Order, Worker};
 /// Updates where neither the command nor the scenario says how many.
 const UPDATES: u64 = 100;
 /// Embeddings that are followed.
-const MOST_TOKENS: usize = 64;
+const MAX_TOKENS: usize = 64;
 /// Glances kept beside those on the way: places that one stopped at.
-const MOST_SEEN: usize = 64;
+const MAX_SEEN: usize = 64;
 /// Opened updates that are kept for the way back.
-const MOST_OPENED: usize = 8;
+const MAX_OPENED: usize = 8;
 
 /// One picture of a training run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,9 +89,9 @@ pub struct Training {
     /// Why there is nothing more.
     pub failed: Option<Msg>,
     /// Glances on the way, every `stride` updates.
-    passed: BTreeMap<u64, Arc<Glance>>,
+    passed: BTreeMap<u64, Arc<TrainProbe>>,
     /// Glances that were asked for, oldest first.
-    seen: Vec<Arc<Glance>>,
+    seen: Vec<Arc<TrainProbe>>,
     /// Points that cannot be looked at.
     unseen: BTreeSet<u64>,
     opened: Vec<(u64, Arc<Session>)>,
@@ -116,7 +116,7 @@ impl Training {
     }
 
     /// All that was looked at, by updates made.
-    pub fn glances(&self) -> impl Iterator<Item = &Arc<Glance>> {
+    pub fn glances(&self) -> impl Iterator<Item = &Arc<TrainProbe>> {
         let mut all: Vec<_> = self.passed.values().chain(&self.seen).collect();
         all.sort_by_key(|g| g.look.update);
         all.dedup_by_key(|g| g.look.update);
@@ -124,7 +124,7 @@ impl Training {
     }
 
     /// What is known of the point one looks at: a glance there, or the nearest one.
-    pub fn glance(&self) -> Option<&Arc<Glance>> {
+    pub fn glance(&self) -> Option<&Arc<TrainProbe>> {
         self.glances().min_by_key(|g| g.look.update.abs_diff(self.at))
     }
 
@@ -136,7 +136,7 @@ impl Training {
     fn want(&mut self) {
         let at = self.at;
         if self.failed.is_none() && !self.has(at) && !self.unseen.contains(&at) {
-            self.order(Order::Look(at));
+            self.order(Order::Snapshot(at));
         }
     }
 
@@ -163,11 +163,11 @@ impl Training {
         }
     }
 
-    fn keep(&mut self, seen: Glance) {
+    fn keep(&mut self, seen: TrainProbe) {
         if self.has(seen.look.update) {
             return;
         }
-        if self.seen.len() == MOST_SEEN {
+        if self.seen.len() == MAX_SEEN {
             self.seen.remove(0);
         }
         self.seen.push(Arc::new(seen));
@@ -175,7 +175,7 @@ impl Training {
 
     /// Places the embeddings anew where there are other glances than before.
     fn place(&mut self) {
-        let all: Vec<Arc<Glance>> = self.glances().cloned().collect();
+        let all: Vec<Arc<TrainProbe>> = self.glances().cloned().collect();
         let Some(last) = all.last() else { return };
         let made_of = (all.len(), last.look.update);
         if self.scatter.made_of == made_of {
@@ -242,7 +242,7 @@ impl Debugger {
         let table = embedding_table(program).map(|id| program.node(id));
         let held = table.map_or(0, |n| n.shape.dims().first().copied().unwrap_or(0));
         let source = table.is_some_and(|n| n.path.starts_with("embed.source"));
-        let tokens: Vec<usize> = if held <= MOST_TOKENS {
+        let tokens: Vec<usize> = if held <= MAX_TOKENS {
             (0..held).collect()
         } else {
             // Of a large vocabulary, the words that the sentences have.
@@ -252,7 +252,7 @@ impl Debugger {
             let mut ids: Vec<usize> = ids.iter().map(|id| *id as usize).collect();
             ids.sort_unstable();
             ids.dedup();
-            ids.truncate(MOST_TOKENS);
+            ids.truncate(MAX_TOKENS);
             ids
         };
         let rule = optimiser(&settings);
@@ -342,7 +342,7 @@ impl Debugger {
             News::Seen(glance) => t.keep(*glance),
             News::Opened(update, session) => {
                 let session = Arc::new(*session);
-                if t.opened.len() == MOST_OPENED {
+                if t.opened.len() == MAX_OPENED {
                     t.opened.remove(0);
                 }
                 t.opened.push((update, Arc::clone(&session)));
@@ -351,7 +351,7 @@ impl Debugger {
                 }
             }
             News::Failed(order, why) => {
-                if let Some(Order::Look(update)) = order {
+                if let Some(Order::Snapshot(update)) = order {
                     t.unseen.insert(update);
                 }
                 t.opening = None;

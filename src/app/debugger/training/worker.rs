@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Instant;
 
 use crate::program::optimiser::Optimiser;
-use crate::session::insight::{Glance, glance};
+use crate::session::insight::{TrainProbe, glance};
 use crate::session::training::Lessons;
 use crate::session::{AnyBindings, Session};
 use crate::tensor::Real;
@@ -24,7 +24,7 @@ pub enum Order {
     /// So many updates more.
     Train(u64),
     /// A glance at the model after so many updates.
-    Look(u64),
+    Snapshot(u64),
     /// A session over the model after so many updates.
     Open(u64),
 }
@@ -35,9 +35,9 @@ pub enum News {
     /// An update was made: the loss before it, and the mean time of an update since the order, in seconds.
     Made(f64, f64),
     /// A glance on the way: glances are taken every so many updates.
-    Passed(Box<Glance>, u64),
+    Passed(Box<TrainProbe>, u64),
     /// A glance that was ordered.
-    Seen(Box<Glance>),
+    Seen(Box<TrainProbe>),
     /// A session that was ordered.
     Opened(u64, Box<Session>),
     /// An order cannot be done; none where no order can be done any more.
@@ -193,7 +193,7 @@ impl Job<'_> {
                         }
                     }
                 }
-                Order::Look(update) => {
+                Order::Snapshot(update) => {
                     let seen =
                         trainer.state_at(update).and_then(|state| glance(&mut looking, self.rule, state, self.tokens));
                     match seen {

@@ -58,7 +58,7 @@ impl Target {
 
 /// A step of a session, seen by expressions.
 #[derive(Clone, Copy)]
-pub struct Here<'a> {
+pub struct EvalContext<'a> {
     /// The session.
     pub session: &'a Session,
     /// The steps that are listed.
@@ -78,7 +78,7 @@ pub struct Here<'a> {
     pub it: Option<&'a Target>,
 }
 
-impl Here<'_> {
+impl EvalContext<'_> {
     /// The run of the step.
     pub fn run(&self) -> usize {
         self.steps.list().get(self.at).map_or(0, |s| s.run)
@@ -246,7 +246,7 @@ fn nearest_of<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Option<St
     nearest(name, known).map(str::to_owned)
 }
 
-impl Scope for Here<'_> {
+impl Scope for EvalContext<'_> {
     fn named(&self, name: &str) -> Result<Array, NameFault> {
         self.array(&self.find(name)?)
     }
