@@ -18,6 +18,7 @@ pub mod model;
 pub mod program;
 pub mod scenario;
 pub mod session;
+pub mod source;
 pub mod tensor;
 pub mod text;
 pub mod trace;

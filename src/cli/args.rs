@@ -51,6 +51,10 @@ pub enum Command {
     ConfigTemplate(super::config_template::Args),
     /// Generates tokens.
     Generate(generate::Args),
+    /// Lists the tensors of a file.
+    Tensors(super::tensors::Args),
+    /// Text to ids and back.
+    Tokenize(super::tokenize::Args),
     /// Prints completions for a shell.
     Completions(completions::Args),
     /// Prints a manual page.

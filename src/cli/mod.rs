@@ -28,6 +28,8 @@ pub mod play;
 #[cfg(feature = "tui")]
 pub mod snapshot;
 pub mod steps;
+pub mod tensors;
+pub mod tokenize;
 pub mod train;
 mod train_report;
 
@@ -118,6 +120,8 @@ fn run(cli: &Cli, lang: Lang) -> Result<(), Failure> {
         #[cfg(feature = "tui")]
         Some(Command::ConfigTemplate(_)) => config_template::run(lang),
         Some(Command::Generate(args)) => generate::run(args, &cli.global, lang),
+        Some(Command::Tensors(args)) => tensors::run(args, &cli.global, lang),
+        Some(Command::Tokenize(args)) => tokenize::run(args, lang),
         Some(Command::Completions(args)) => completions::run(args, lang),
         Some(Command::Man(args)) => man::run(args, lang),
         Some(Command::Help(args)) => help::run(args, lang),

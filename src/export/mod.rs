@@ -17,6 +17,7 @@ mod latex;
 mod markdown;
 pub mod select;
 mod table;
+pub mod tensors;
 mod text;
 
 #[cfg(test)]

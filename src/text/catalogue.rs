@@ -41,6 +41,7 @@ const FILES: &[(&str, &str)] = &[
     ("compare.ron", include_str!("../../assets/i18n/compare.ron")),
     ("whatif.ron", include_str!("../../assets/i18n/whatif.ron")),
     ("expr.ron", include_str!("../../assets/i18n/expr.ron")),
+    ("source.ron", include_str!("../../assets/i18n/source.ron")),
     ("views.ron", include_str!("../../assets/i18n/views.ron")),
 ];
 

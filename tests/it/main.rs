@@ -33,6 +33,7 @@ mod reference;
 mod reference_scenarios;
 mod screens;
 mod shipped;
+mod source_files;
 mod terminal;
 mod train;
 mod training;

@@ -1,0 +1,15 @@
+//! Files that models come from: tensors in safetensors and GGUF files, mapped and widened once, and tokenizers.
+//!
+//! Knows file formats and nothing of models: names are the files' own.
+
+pub mod ggml;
+pub mod gguf;
+mod gguf_vocab;
+pub mod mapped;
+pub mod tensor_file;
+pub mod tokenizer;
+
+pub use gguf::Gguf;
+pub use mapped::Mapped;
+pub use tensor_file::{Entry, NumberType, TensorFile};
+pub use tokenizer::{Encoding, Tokenizer};
