@@ -1,18 +1,18 @@
-//! The blocks of a Transformer, from configuration to nodes: attention, feed-forward, sublayers, stacks.
+//! The layers of a Transformer, from configuration to nodes: sublayers with their norms and residuals, stacks.
 //!
 //! Node paths follow the builder's scope (a decoding call puts `gen.3.` before them); parameter paths are absolute,
 //! so that every call reads the same parameters.
 
 use std::hash::{Hash, Hasher};
 
-use super::config::{
-    Activation, AttentionKind, MaskBy, MaskFillConfig, NormConfig, NormKind, NormPosition, Scale, SoftmaxShift,
-};
+use super::attention::{Source, attention};
+use super::config::NormPosition;
+use super::ffn::ffn;
 use super::masks::MaskSpec;
-use super::params::ResolvedLayer;
-use crate::program::composite::{self, Norm, Shift};
-use crate::program::{Affine, Binary, BuildError, Builder, Constant, NodeId, Reduction, ScopeKind, Unary};
-use crate::tensor::{Axis, Shape};
+use super::norm::norm;
+use super::params::{ResolvedLayer, weight_group};
+use crate::program::composite;
+use crate::program::{Affine, Binary, BuildError, Builder, NodeId, ScopeKind};
 
 type Built = Result<NodeId, BuildError>;
 
@@ -48,6 +48,8 @@ pub struct Cache {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Context<'a> {
     pub d_model: usize,
+    /// What a sublayer gives is multiplied by this.
+    pub residual_multiplier: f64,
     pub rotation: Option<Rotation>,
     pub drop: Drop,
     /// Masks of self-attention, by layer.
@@ -84,387 +86,132 @@ pub(super) fn dropout(b: &mut Builder, name: &str, x: NodeId, rate: f64, seed: u
     composite::dropout(b, name, x, rate, seed, stream)
 }
 
-/// A norm over the last axis, with parameters at `base`.
-pub(super) fn norm(b: &mut Builder, name: &str, base: &str, x: NodeId, cfg: &NormConfig) -> Built {
-    if cfg.kind == NormKind::None {
-        return Ok(x);
-    }
-    let d = b.shape(x).dims().last().copied().unwrap_or(1);
-    let shape = Shape::named(&[(Axis::DModel, d)]);
-    let gamma = cfg.affine.then(|| b.parameter(&format!("{base}.gamma"), shape)).transpose()?;
-    let beta = (cfg.affine && cfg.kind == NormKind::LayerNorm)
-        .then(|| b.parameter(&format!("{base}.beta"), shape))
-        .transpose()?;
-    let how = Norm {
-        eps: cfg.eps,
-        inside_root: cfg.eps_at == super::config::EpsAt::InsideRoot,
-        unbiased: cfg.unbiased,
-        gamma,
-        beta,
-    };
-    match cfg.kind {
-        NormKind::LayerNorm => composite::layer_norm(b, name, x, &how),
-        NormKind::RmsNorm => composite::rms_norm(b, name, x, &how),
-        NormKind::None => Ok(x),
-    }
-}
-
-/// One whole stack of layers, the final norm not included.
+/// One whole stack of layers, the final norm not included. With `groups`, neighbouring layers share parameters.
 pub(super) fn stack(
     b: &mut Builder,
     side: &str,
     layers: &[ResolvedLayer],
+    groups: Option<usize>,
     mut x: NodeId,
     ctx: &Context<'_>,
     mut cache: Option<&mut Cache>,
 ) -> Built {
     for (i, layer) in layers.iter().enumerate() {
+        let base = format!("{side}.{}", weight_group(i, layers.len(), groups));
         x = b.scope(&i.to_string(), ScopeKind::Layer, |b| {
-            self::layer(b, &format!("{side}.{i}"), i, layer, x, ctx, cache.as_deref_mut())
+            let mut at = Layer { b, base: &base, i, cfg: layer, ctx, cache: cache.as_deref_mut() };
+            if layer.norm.position.parallel() { at.parallel(x) } else { at.sequential(x) }
         })?;
     }
     Ok(x)
 }
 
-fn layer(
-    b: &mut Builder,
-    base: &str,
+/// A layer that is being built.
+struct Layer<'a, 'c> {
+    b: &'a mut Builder,
+    /// Path of its parameters.
+    base: &'a str,
     i: usize,
-    layer: &ResolvedLayer,
-    x: NodeId,
-    ctx: &Context<'_>,
-    mut cache: Option<&mut Cache>,
-) -> Built {
-    let slot = |c: &mut Vec<Option<(NodeId, NodeId)>>| {
-        if c.len() <= i {
-            c.resize(i + 1, None);
+    cfg: &'a ResolvedLayer,
+    ctx: &'a Context<'c>,
+    cache: Option<&'a mut Cache>,
+}
+
+impl Layer<'_, '_> {
+    /// One sublayer after the other, each with its residual.
+    fn sequential(&mut self, x: NodeId) -> Built {
+        let mut n = 1;
+        let mut x = self.sublayer(n, x, self.cfg.norm.on_attention, Self::self_attention)?;
+        if let (true, Some(memory)) = (self.cfg.cross, self.ctx.memory) {
+            n += 1;
+            let normed = self.cfg.norm.on_attention;
+            x = self.sublayer(n, x, normed, |layer, y| layer.cross_attention(y, memory))?;
         }
-        c[i].take()
-    };
-    let mask = ctx.own_masks.get(i).and_then(Option::as_ref);
-    let mut n = 1;
-    let mut x = sublayer(b, base, n, x, layer, ctx, |b, y| {
-        let past = cache.as_mut().map(|c| slot(&mut c.own));
+        if self.cfg.has_ffn {
+            n += 1;
+            x = self.sublayer(n, x, true, |layer, y| ffn(layer.b, layer.base, layer.cfg, y, layer.ctx))?;
+        }
+        Ok(x)
+    }
+
+    /// Attention and feed-forward network read the same hidden states, and one sum adds both.
+    fn parallel(&mut self, x: NodeId) -> Built {
+        let y = self.norm("norm1", x)?;
+        let attended = self.self_attention(y)?;
+        let mut sum = self.handed_on(1, attended)?;
+        if self.cfg.has_ffn {
+            let y = if self.cfg.norm.position == NormPosition::ParallelNorms { self.norm("norm2", x)? } else { y };
+            let out = ffn(self.b, self.base, self.cfg, y, self.ctx)?;
+            let out = self.handed_on(2, out)?;
+            sum = self.b.binary("parallel_sum", Binary::Add, sum, out)?;
+        }
+        self.residual(1, x, sum)
+    }
+
+    /// Norm, sublayer and residual in the order that the norm's position asks for.
+    fn sublayer(&mut self, n: usize, x: NodeId, normed: bool, f: impl FnOnce(&mut Self, NodeId) -> Built) -> Built {
+        let name = format!("norm{n}");
+        let position = self.cfg.norm.position;
+        let before = normed && matches!(position, NormPosition::Pre | NormPosition::Sandwich);
+        let read = if before { self.norm(&name, x)? } else { x };
+        let mut out = f(self, read)?;
+        match position {
+            NormPosition::Sandwich => out = self.norm(&format!("post_norm{n}"), out)?,
+            NormPosition::Output => out = self.norm(&name, out)?,
+            _ => {}
+        }
+        let out = self.handed_on(n, out)?;
+        let sum = self.residual(n, x, out)?;
+        if position == NormPosition::Post { self.norm(&name, sum) } else { Ok(sum) }
+    }
+
+    /// What sublayer `n` adds to the residual stream: scaled and, in training, dropped.
+    fn handed_on(&mut self, n: usize, mut out: NodeId) -> Built {
+        if self.ctx.residual_multiplier != 1.0 {
+            let scaled = Affine::Mul(self.ctx.residual_multiplier);
+            out = self.b.affine(&format!("sublayer{n}_scaled"), scaled, out)?;
+        }
+        dropout(self.b, &format!("sublayer{n}_dropped"), out, self.ctx.drop.sublayer, self.ctx.drop.seed)
+    }
+
+    fn residual(&mut self, n: usize, x: NodeId, out: NodeId) -> Built {
+        self.b.scope("", ScopeKind::Residual, |b| b.binary(&format!("residual{n}"), Binary::Add, x, out))
+    }
+
+    fn norm(&mut self, name: &str, x: NodeId) -> Built {
+        norm(self.b, name, &format!("{}.{name}", self.base), x, &self.cfg.norm)
+    }
+
+    fn self_attention(&mut self, y: NodeId) -> Built {
+        let past = self.cache.as_mut().map(|c| slot(&mut c.own, self.i));
         let source = Source { xkv: y, past: past.flatten(), fixed: None };
-        let (out, kv) = attention(b, "self_attn", &format!("{base}.self_attn"), layer, y, &source, mask, ctx)?;
-        if let Some(c) = cache.as_mut() {
-            c.own[i] = Some(kv);
+        let mask = self.ctx.own_masks.get(self.i).and_then(Option::as_ref);
+        let at = format!("{}.self_attn", self.base);
+        let (out, kv) = attention(self.b, "self_attn", &at, self.cfg, y, &source, mask, self.ctx)?;
+        if let Some(c) = self.cache.as_mut() {
+            c.own[self.i] = Some(kv);
         }
         Ok(out)
-    })?;
-    if let (true, Some(memory)) = (layer.cross, ctx.memory) {
-        n += 1;
-        let mask = ctx.cross_masks.get(i).and_then(Option::as_ref);
-        x = sublayer(b, base, n, x, layer, ctx, |b, y| {
-            let fixed = cache.as_mut().and_then(|c| slot(&mut c.cross));
-            let source = Source { xkv: memory, past: None, fixed };
-            let unrotated = Context { rotation: None, ..*ctx };
-            let at = format!("{base}.cross_attn");
-            let (out, kv) = attention(b, "cross_attn", &at, layer, y, &source, mask, &unrotated)?;
-            if let Some(c) = cache.as_mut() {
-                c.cross[i] = Some(kv);
-            }
-            Ok(out)
-        })?;
     }
-    if layer.has_ffn {
-        n += 1;
-        x = sublayer(b, base, n, x, layer, ctx, |b, y| ffn(b, base, layer, y, ctx))?;
-    }
-    Ok(x)
-}
 
-/// Norm, sublayer and residual in the order that the norm's position asks for.
-fn sublayer(
-    b: &mut Builder,
-    base: &str,
-    n: usize,
-    x: NodeId,
-    layer: &ResolvedLayer,
-    ctx: &Context<'_>,
-    f: impl FnOnce(&mut Builder, NodeId) -> Built,
-) -> Built {
-    let cfg = &layer.norm;
-    let name = format!("norm{n}");
-    let at = format!("{base}.{name}");
-    let pre = cfg.position == NormPosition::Pre;
-    let read = if pre { norm(b, &name, &at, x, cfg)? } else { x };
-    let out = f(b, read)?;
-    let out = dropout(b, &format!("sublayer{n}_dropped"), out, ctx.drop.sublayer, ctx.drop.seed)?;
-    let sum = b.scope("", ScopeKind::Residual, |b| b.binary(&format!("residual{n}"), Binary::Add, x, out))?;
-    if pre { Ok(sum) } else { norm(b, &name, &at, sum, cfg) }
-}
-
-/// Where keys and values come from.
-struct Source {
-    /// Computed from this.
-    xkv: NodeId,
-    /// Put after these.
-    past: Option<(NodeId, NodeId)>,
-    /// Not computed at all: these (cross-attention after the first decoding call).
-    fixed: Option<(NodeId, NodeId)>,
-}
-
-/// `x·Wᵀ + b`, split into heads: `[batch, token, in] → [batch, head, token, width]`.
-fn projection(
-    b: &mut Builder,
-    name: &str,
-    base: &str,
-    x: NodeId,
-    heads: (Axis, usize),
-    width: (Axis, usize),
-    bias: bool,
-) -> Built {
-    let d = b.shape(x).dims()[2];
-    let out = heads.1 * width.1;
-    let weight = b.parameter(&format!("{base}.{name}.weight"), Shape::named(&[(Axis::Out, out), (Axis::In, d)]))?;
-    let bias =
-        bias.then(|| b.parameter(&format!("{base}.{name}.bias"), Shape::named(&[(Axis::Out, out)]))).transpose()?;
-    b.scope(name, ScopeKind::Linear, |b| {
-        let mut y = b.matmul_bt("product", x, weight)?;
-        b.inline(y);
-        if let Some(bias) = bias {
-            y = b.binary("biased", Binary::Add, y, bias)?;
-            b.inline(y);
+    fn cross_attention(&mut self, y: NodeId, memory: NodeId) -> Built {
+        let fixed = self.cache.as_mut().and_then(|c| slot(&mut c.cross, self.i));
+        let source = Source { xkv: memory, past: None, fixed };
+        let unrotated = Context { rotation: None, ..*self.ctx };
+        let mask = self.ctx.cross_masks.get(self.i).and_then(Option::as_ref);
+        let at = format!("{}.cross_attn", self.base);
+        let (out, kv) = attention(self.b, "cross_attn", &at, self.cfg, y, &source, mask, &unrotated)?;
+        if let Some(c) = self.cache.as_mut() {
+            c.cross[self.i] = Some(kv);
         }
-        composite::split_heads(b, "", y, heads, width)
-    })
-}
-
-#[allow(clippy::too_many_arguments)]
-fn attention(
-    b: &mut Builder,
-    name: &str,
-    base: &str,
-    l: &ResolvedLayer,
-    xq: NodeId,
-    source: &Source,
-    mask: Option<&MaskSpec>,
-    ctx: &Context<'_>,
-) -> Result<(NodeId, (NodeId, NodeId)), BuildError> {
-    b.scope(name, ScopeKind::Attention, |b| {
-        let cfg = &l.attention;
-        let kv_axis = if l.kv_heads == l.heads { Axis::Head } else { Axis::KvHead };
-        let mut q = projection(b, "q", base, xq, (Axis::Head, l.heads), (Axis::DK, l.d_k), cfg.qkv_bias)?;
-        let rotate = |b: &mut Builder, name: &str, x: NodeId| match ctx.rotation {
-            Some(r) => composite::rotary(b, name, x, (r.sin, r.cos), r.dim.unwrap_or(l.d_k), r.interleaved),
-            None => Ok(x),
-        };
-        q = rotate(b, "q_rotated", q)?;
-        let (k, v) = if let Some(kv) = source.fixed {
-            kv
-        } else {
-            let k = projection(b, "k", base, source.xkv, (kv_axis, l.kv_heads), (Axis::DK, l.d_k), cfg.qkv_bias)?;
-            let v = projection(b, "v", base, source.xkv, (kv_axis, l.kv_heads), (Axis::DV, l.d_v), cfg.qkv_bias)?;
-            let k = rotate(b, "k_rotated", k)?;
-            match source.past {
-                Some((past_k, past_v)) => {
-                    (b.concat("k_cache", 2, &[past_k, k])?, b.concat("v_cache", 2, &[past_v, v])?)
-                }
-                None => (k, v),
-            }
-        };
-        let context = match cfg.kind {
-            AttentionKind::Softmax => softmax_attention(b, l, q, k, v, mask, ctx)?,
-            AttentionKind::Linear => linear_attention(b, l, q, k, v, mask)?,
-        };
-        let s = b.shape(context);
-        let (batch, tokens) = (s.dims()[0], s.dims()[2]);
-        let moved = b.permute("concat_heads", context, &[0, 2, 1, 3])?;
-        b.inline(moved);
-        let joined = Shape::named(&[(Axis::Batch, batch), (Axis::Token, tokens), (Axis::In, l.heads * l.d_v)]);
-        let concat = b.reshape("concat", moved, joined)?;
-        let out = if cfg.out_projection {
-            let o = format!("{base}.o");
-            let weight = Shape::named(&[(Axis::Out, ctx.d_model), (Axis::In, l.heads * l.d_v)]);
-            let weight = b.parameter(&format!("{o}.weight"), weight)?;
-            let bias = cfg
-                .out_bias
-                .then(|| b.parameter(&format!("{o}.bias"), Shape::named(&[(Axis::Out, ctx.d_model)])))
-                .transpose()?;
-            composite::linear(b, "out", concat, weight, bias, Axis::DModel)?
-        } else {
-            b.reshape("out", concat, joined.with_axis(2, Axis::DModel))?
-        };
-        Ok((out, (k, v)))
-    })
-}
-
-/// `a · b` where query heads may share key/value heads: `[b, h, q, x]` and `[b, kv, x or k, …]`.
-fn grouped_product(b: &mut Builder, name: &str, l: &ResolvedLayer, a: NodeId, c: NodeId, transpose: bool) -> Built {
-    let product = |b: &mut Builder, name: &str, a, c| {
-        if transpose { b.matmul_bt(name, a, c) } else { b.matmul(name, a, c) }
-    };
-    if l.kv_heads == l.heads {
-        return product(b, name, a, c);
-    }
-    let (sa, sc) = (b.shape(a), b.shape(c));
-    let group = l.heads / l.kv_heads;
-    let d = |s: &Shape, i: usize| (s.axes()[i], s.dims()[i]);
-    let left = Shape::named(&[d(&sa, 0), (Axis::KvHead, l.kv_heads), (Axis::Group, group), d(&sa, 2), d(&sa, 3)]);
-    let right = Shape::named(&[d(&sc, 0), (Axis::KvHead, l.kv_heads), (Axis::One, 1), d(&sc, 2), d(&sc, 3)]);
-    let a = b.reshape(&format!("{name}_left"), a, left)?;
-    let c = b.reshape(&format!("{name}_right"), c, right)?;
-    let grouped = product(b, &format!("{name}_grouped"), a, c)?;
-    for id in [a, c, grouped] {
-        b.inline(id);
-    }
-    let s = b.shape(grouped);
-    b.reshape(name, grouped, Shape::named(&[d(&s, 0), (Axis::Head, l.heads), d(&s, 3), d(&s, 4)]))
-}
-
-fn scores(b: &mut Builder, l: &ResolvedLayer, q: NodeId, k: NodeId, d_model: usize) -> Built {
-    let raw = grouped_product(b, "scores_raw", l, q, k, true)?;
-    let axes = [Axis::Batch, Axis::Head, Axis::Query, Axis::Key];
-    b.name_axes(raw, &axes);
-    match l.attention.scale {
-        Scale::SqrtDk => b.affine("scores", Affine::Div((l.d_k as f64).sqrt()), raw),
-        Scale::SqrtDModel => b.affine("scores", Affine::Div((d_model as f64).sqrt()), raw),
-        Scale::By(c) => b.affine("scores", Affine::Mul(c), raw),
-        Scale::None => b.reshape("scores", raw, b.shape(raw)),
+        Ok(out)
     }
 }
 
-/// Softmax attention alone, without projections and dropout: q `[batch, head, query, d_k]`, k `[batch, kv_head, key, d_k]`,
-/// v `[batch, kv_head, key, d_v]` to `[batch, head, query, d_v]`. Nodes are named as in a model's attention.
-///
-/// # Errors
-/// Where shapes do not fit each other or the layer.
-pub fn attend(
-    b: &mut Builder,
-    layer: &ResolvedLayer,
-    d_model: usize,
-    (q, k, v): (NodeId, NodeId, NodeId),
-    mask: Option<&MaskSpec>,
-) -> Result<NodeId, BuildError> {
-    let ctx =
-        Context { d_model, rotation: None, drop: Drop::default(), own_masks: &[], memory: None, cross_masks: &[] };
-    softmax_attention(b, layer, q, k, v, mask, &ctx)
-}
-
-fn softmax_attention(
-    b: &mut Builder,
-    l: &ResolvedLayer,
-    q: NodeId,
-    k: NodeId,
-    v: NodeId,
-    mask: Option<&MaskSpec>,
-    ctx: &Context<'_>,
-) -> Built {
-    let cfg = &l.attention;
-    let mut scores = scores(b, l, q, k, ctx.d_model)?;
-    let fill = match cfg.fill {
-        MaskFillConfig::NegInfinity => f64::NEG_INFINITY,
-        MaskFillConfig::TypeMinimum => f64::MIN,
-        MaskFillConfig::Value(x) => x,
-    };
-    if let Some(mask) = mask {
-        b.inline(scores);
-        let leaf = b.mask("mask", mask.shape, mask.reasons.clone())?;
-        scores = match cfg.mask_by {
-            MaskBy::Replacing => masked_fill(b, "masked_scores", scores, leaf, fill)?,
-            MaskBy::Adding => {
-                let zero = b.constant("mask_zero", mask.shape, Constant::Filled(0.0))?;
-                b.inline(zero);
-                let bias = b.mask_fill("mask_bias", zero, leaf, fill)?;
-                b.binary("masked_scores", Binary::Add, scores, bias)?
-            }
-        };
+/// What is kept of layer `i`, taken out.
+fn slot(kept: &mut Vec<Option<(NodeId, NodeId)>>, i: usize) -> Option<(NodeId, NodeId)> {
+    if kept.len() <= i {
+        kept.resize(i + 1, None);
     }
-    let shift = match cfg.softmax {
-        SoftmaxShift::WhenNeeded => Shift::WhenNeeded,
-        SoftmaxShift::Always => Shift::Always,
-        SoftmaxShift::Never => Shift::Never,
-    };
-    let emptiable = mask.is_some() && fill == f64::NEG_INFINITY;
-    let mut weights = composite::softmax(b, "weights", scores, shift, emptiable)?;
-    weights = dropout(b, "weights_dropped", weights, ctx.drop.attention, ctx.drop.seed)?;
-    let context = grouped_product(b, "context", l, weights, v, false)?;
-    Ok(b.name_axes(context, &[Axis::Batch, Axis::Head, Axis::Token, Axis::DV]))
-}
-
-/// `fill` where the mask is true; a mask of lower rank holds for all leading axes.
-fn masked_fill(b: &mut Builder, name: &str, x: NodeId, mask: NodeId, fill: f64) -> Built {
-    let (s, m) = (b.shape(x), b.shape(mask));
-    let mut dims: Vec<(Axis, usize)> = vec![(Axis::One, 1); s.rank() - m.rank()];
-    dims.extend(m.iter());
-    let mask = if m.rank() == s.rank() {
-        mask
-    } else {
-        let id = b.reshape(&format!("{name}_mask"), mask, Shape::named(&dims))?;
-        b.inline(id)
-    };
-    b.mask_fill(name, x, mask, fill)
-}
-
-/// Linear attention (Katharopoulos et al. 2020). Without a mask φ(Q)·(φ(K)ᵀV); with one, the same numbers by the
-/// quadratic form, since each query then sums over keys of its own.
-fn linear_attention(
-    b: &mut Builder,
-    l: &ResolvedLayer,
-    q: NodeId,
-    k: NodeId,
-    v: NodeId,
-    mask: Option<&MaskSpec>,
-) -> Built {
-    let fq = composite::elu_plus_one(b, "q_feature", q)?;
-    let fk = composite::elu_plus_one(b, "k_feature", k)?;
-    let axes = [Axis::Batch, Axis::Head, Axis::Token, Axis::DV];
-    let context = if let Some(mask) = mask {
-        let raw = grouped_product(b, "scores_raw", l, fq, fk, true)?;
-        b.name_axes(raw, &[Axis::Batch, Axis::Head, Axis::Query, Axis::Key]);
-        let leaf = b.mask("mask", mask.shape, mask.reasons.clone())?;
-        let scores = masked_fill(b, "masked_scores", raw, leaf, 0.0)?;
-        let sum = b.reduce_last("sum", Reduction::Sum, scores)?;
-        let weights = b.binary("weights", Binary::DivOrZero, scores, sum)?;
-        grouped_product(b, "context", l, weights, v, false)?
-    } else {
-        let kv = b.scope("key_value", ScopeKind::Group, |b| {
-            let s = b.shape(fk);
-            let id = b.matmul_at("", fk, v)?;
-            Ok(b.name_axes(id, &[Axis::Batch, s.axes()[1], Axis::DK, Axis::DV]))
-        })?;
-        let keys = b.reduce("key_sum", Reduction::Sum, 2, fk)?;
-        let top = grouped_product(b, "unnormalised", l, fq, kv, false)?;
-        let bottom = grouped_product(b, "normaliser", l, fq, keys, true)?;
-        b.binary("context", Binary::Div, top, bottom)?
-    };
-    Ok(b.name_axes(context, &axes))
-}
-
-fn ffn(b: &mut Builder, base: &str, l: &ResolvedLayer, x: NodeId, ctx: &Context<'_>) -> Built {
-    b.scope("ffn", ScopeKind::FeedForward, |b| {
-        let base = format!("{base}.ffn");
-        let d = ctx.d_model;
-        let dense = |b: &mut Builder, name: &str, key: &str, x: NodeId, from: usize, to: (Axis, usize)| {
-            let shape = Shape::named(&[(Axis::Out, to.1), (Axis::In, from)]);
-            let weight = b.parameter(&format!("{base}.{key}.weight"), shape)?;
-            let bias = l
-                .ffn
-                .bias
-                .then(|| b.parameter(&format!("{base}.{key}.bias"), Shape::named(&[(Axis::Out, to.1)])))
-                .transpose()?;
-            composite::linear(b, name, x, weight, bias, to.0)
-        };
-        let hidden = dense(b, "hidden", "w1", x, d, (Axis::DFf, l.d_ff))?;
-        let mut act = if l.ffn.gated {
-            let gate = dense(b, "gate", "v1", x, d, (Axis::DFf, l.d_ff))?;
-            let activated = activation(b, "activated", l.ffn.activation, hidden)?;
-            b.binary("act", Binary::Mul, activated, gate)?
-        } else {
-            activation(b, "act", l.ffn.activation, hidden)?
-        };
-        act = dropout(b, "act_dropped", act, ctx.drop.ffn, ctx.drop.seed)?;
-        dense(b, "out", "w2", act, l.d_ff, (Axis::DModel, d))
-    })
-}
-
-fn activation(b: &mut Builder, name: &str, f: Activation, x: NodeId) -> Built {
-    match f {
-        Activation::Relu => composite::simple_activation(b, name, Unary::Relu, x),
-        Activation::Sigmoid => composite::simple_activation(b, name, Unary::Sigmoid, x),
-        Activation::Gelu => composite::gelu(b, name, x),
-        Activation::GeluTanh => composite::gelu_tanh(b, name, x),
-        Activation::Silu => composite::silu(b, name, x),
-    }
+    kept[i].take()
 }

@@ -3,9 +3,11 @@
 use super::blocks::{self, Cache, Context, Drop, Rotation};
 use super::config::{ModelConfig, PairLayout, Positions};
 use super::masks::{GivenMask, Hidden, MaskSpec};
-use super::params::{Resolved, ResolvedLayer, VocabSizes, embedding_path, resolve, typed_side};
-use crate::program::composite::{self, Shift};
-use crate::program::{Affine, Binary, BuildError, Builder, Constant, NodeId, Pick, Program, ScopeKind};
+use super::norm::norm;
+use super::params::{Resolved, ResolvedLayer, VocabSizes, resolve};
+use super::{embedding, heads};
+use crate::program::composite;
+use crate::program::{BuildError, Builder, Constant, NodeId, Program, ScopeKind};
 use crate::tensor::{Axis, Shape};
 
 /// Sequences of token ids, all of one length.
@@ -59,6 +61,10 @@ pub struct Outputs {
     pub memory: Option<NodeId>,
     /// Last hidden states of the stack that the head reads.
     pub hidden: Option<NodeId>,
+    /// The pooler's output, `[batch, d_model]`.
+    pub pooled: Option<NodeId>,
+    /// Logits of the classifier, `[batch, label]` or `[batch, token, label]`.
+    pub classes: Option<NodeId>,
     /// Logits, `[batch, token, vocab]`.
     pub logits: Option<NodeId>,
     /// Their softmax.
@@ -90,6 +96,10 @@ pub fn forward(spec: &Forward<'_>) -> Result<(Program, Outputs), BuildError> {
     if let (Some(x), Some(t)) = (target, spec.target) {
         let memory = out.memory.zip(spec.source);
         out.hidden = Some(m.decoder(x, Some(t), 0, memory, None)?);
+    }
+    if let Some(hidden) = out.hidden {
+        let (pooled, classes) = m.heads(hidden)?;
+        (out.pooled, out.classes) = (pooled, classes.map(|c| c.0));
     }
     if let (Some(hidden), false) = (out.hidden, spec.config.output.none) {
         let (logits, probs, argmax) = m.output(hidden)?;
@@ -152,7 +162,7 @@ impl<'a> ModelBuilder<'a> {
     /// Where parts do not fit.
     pub fn source_input(&mut self, s: &Sequences) -> Result<NodeId, BuildError> {
         let ids = composite::token_ids(&mut self.b, "embed.source.ids", s.batch, &s.ids)?;
-        self.embed("source", ids, 0, s.types.as_deref())
+        self.embed("source", ids, 0, Some(s))
     }
 
     /// Ids and embedding of the target.
@@ -161,10 +171,11 @@ impl<'a> ModelBuilder<'a> {
     /// Where parts do not fit.
     pub fn target_input(&mut self, t: &Sequences) -> Result<NodeId, BuildError> {
         let ids = composite::token_ids(&mut self.b, "embed.target.ids", t.batch, &t.ids)?;
-        self.embed("target", ids, 0, t.types.as_deref())
+        self.embed("target", ids, 0, Some(t))
     }
 
-    /// Embedding of `ids [batch, token]` whose first token stands at position `first`.
+    /// Embedding of `ids [batch, token]` whose first token stands at position `first`; `of` are the sequences, where
+    /// they are known.
     ///
     /// # Errors
     /// Where parts do not fit.
@@ -173,61 +184,10 @@ impl<'a> ModelBuilder<'a> {
         side: &str,
         ids: NodeId,
         first: usize,
-        types: Option<&[i64]>,
+        of: Option<&Sequences>,
     ) -> Result<NodeId, BuildError> {
-        let config = self.config;
-        let d = config.d_model;
-        let words = if side == "source" { self.vocab.source } else { self.vocab.target };
-        let table = Shape::named(&[(Axis::Vocab, words), (Axis::DModel, d)]);
-        let weight = self.b.parameter(&embedding_path(config, side), table)?;
-        let base = format!("embed.{side}");
-        let drop = if self.training { config.dropout.embedding } else { 0.0 };
-        self.b.scope(&base, ScopeKind::Embedding, |b| {
-            let s = b.shape(ids);
-            let tokens = s.dims()[1];
-            let mut x = b.gather("lookup", Pick::Rows, weight, ids)?;
-            if config.embedding.scale {
-                x = b.affine("scaled", Affine::Mul((d as f64).sqrt()), x)?;
-            }
-            let typed = config.embedding.token_types > 0 && side == typed_side(config);
-            if typed {
-                let rows = config.embedding.token_types;
-                let path = format!("{base}.token_types.weight");
-                let table = b.parameter(&path, Shape::named(&[(Axis::Other, rows), (Axis::DModel, d)]))?;
-                let types = types.map_or_else(|| vec![0; s.len()], <[i64]>::to_vec);
-                let types = b.constant("token_type_ids", s, Constant::Int(types.into()))?;
-                let rows = b.gather("token_types", Pick::Rows, table, types)?;
-                x = b.binary("typed", Binary::Add, x, rows)?;
-            }
-            let after = config.embedding.norm || drop > 0.0;
-            let sum = if after { "summed" } else { "out" };
-            let table_at = |b: &mut Builder, max_len: usize| {
-                let path = format!("{base}.positions.weight");
-                let table = b.parameter(&path, Shape::named(&[(Axis::Token, max_len), (Axis::DModel, d)]))?;
-                let ids: Vec<i64> = (first as i64..(first + tokens) as i64).collect();
-                let ids =
-                    b.constant("positions.ids", Shape::named(&[(Axis::Token, tokens)]), Constant::Int(ids.into()))?;
-                b.gather("positions", Pick::Rows, table, ids)
-            };
-            x = match config.positions {
-                Positions::Sinusoidal { layout, base } => {
-                    let interleaved = layout == PairLayout::Interleaved;
-                    let p = composite::sinusoidal(b, "positions", tokens, first, d, base, interleaved)?;
-                    b.binary(sum, Binary::Add, x, p)?
-                }
-                Positions::Learned { max_len } => {
-                    let p = table_at(b, max_len)?;
-                    b.binary(sum, Binary::Add, x, p)?
-                }
-                Positions::None | Positions::Rotary { .. } if after => x,
-                Positions::None | Positions::Rotary { .. } => b.reshape("out", x, b.shape(x))?,
-            };
-            if config.embedding.norm {
-                x = blocks::norm(b, "norm", &format!("{base}.norm"), x, &config.norm)?;
-            }
-            x = blocks::dropout(b, "dropped", x, drop, config.dropout.seed)?;
-            if after { b.reshape("out", x, b.shape(x)) } else { Ok(x) }
-        })
+        let drop = if self.training { self.config.dropout.embedding } else { 0.0 };
+        embedding::embed(&mut self.b, self.config, self.vocab, (side, ids), first, of, drop)
     }
 
     fn drop(&self) -> Drop {
@@ -292,14 +252,15 @@ impl<'a> ModelBuilder<'a> {
     ) -> Result<NodeId, BuildError> {
         let tokens = self.b.shape(x).dims()[1];
         let (d_model, drop) = (self.config.d_model, self.drop());
-        let final_norm = match side {
-            "encoder" => self.resolved.encoder_final_norm,
-            _ => self.resolved.decoder_final_norm,
+        let (final_norm, groups) = match side {
+            "encoder" => (self.resolved.encoder_final_norm, self.resolved.encoder_groups),
+            _ => (self.resolved.decoder_final_norm, self.resolved.decoder_groups),
         };
         let config = self.config;
         self.b.scope(side, ScopeKind::Stack, |b| {
             let ctx = Context {
                 d_model,
+                residual_multiplier: config.residual_multiplier,
                 // The tables of rotary positions stand once, before the layers.
                 rotation: rotation(b, &config.positions, tokens, first, layers)?,
                 drop,
@@ -307,12 +268,8 @@ impl<'a> ModelBuilder<'a> {
                 memory: memory.map(|m| m.0),
                 cross_masks: memory.map_or(&[], |m| m.1),
             };
-            let x = blocks::stack(b, side, layers, x, &ctx, cache)?;
-            if final_norm {
-                blocks::norm(b, "final_norm", &format!("{side}.final_norm"), x, &config.norm)
-            } else {
-                Ok(x)
-            }
+            let x = blocks::stack(b, side, layers, groups, x, &ctx, cache)?;
+            if final_norm { norm(b, "final_norm", &format!("{side}.final_norm"), x, &config.norm) } else { Ok(x) }
         })
     }
 
@@ -321,23 +278,21 @@ impl<'a> ModelBuilder<'a> {
     /// # Errors
     /// Where parts do not fit.
     pub fn output(&mut self, hidden: NodeId) -> Result<(NodeId, NodeId, NodeId), BuildError> {
-        let config = self.config;
         let side = if self.resolved.has_decoder { "target" } else { "source" };
-        let words = if side == "target" { self.vocab.target } else { self.vocab.source };
-        let table = Shape::named(&[(Axis::Vocab, words), (Axis::DModel, config.d_model)]);
-        let path = if config.output.tied { embedding_path(config, side) } else { "output.weight".to_owned() };
-        let weight = self.b.parameter(&path, table)?;
-        let bias = config
-            .output
-            .bias
-            .then(|| self.b.parameter("output.bias", Shape::named(&[(Axis::Vocab, words)])))
-            .transpose()?;
-        self.b.scope("output", ScopeKind::Output, |b| {
-            let logits = composite::linear(b, "logits", hidden, weight, bias, Axis::Vocab)?;
-            let probs = composite::softmax(b, "probs", logits, Shift::WhenNeeded, false)?;
-            let (argmax, _) = composite::predict(b, probs)?;
-            Ok((logits, probs, argmax))
-        })
+        heads::output(&mut self.b, self.config, side, self.vocab, hidden)
+    }
+
+    /// Pooler and classifier over the last hidden states, where the model has them: the pooler's output, and the
+    /// classifier's logits and their softmax.
+    ///
+    /// # Errors
+    /// Where parts do not fit.
+    pub fn heads(&mut self, hidden: NodeId) -> Result<(Option<NodeId>, Option<(NodeId, NodeId)>), BuildError> {
+        let config = self.config;
+        let pooled = config.pooler.as_ref().map(|p| heads::pooler(&mut self.b, p, hidden)).transpose()?;
+        let classes = config.classifier.as_ref();
+        let classes = classes.map(|c| heads::classifier(&mut self.b, c, hidden, pooled)).transpose()?;
+        Ok((pooled, classes))
     }
 
     /// Decoding call `i` over `tokens [1, token]`; with a cache, over those from `first` on. The probabilities.

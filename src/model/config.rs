@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+pub use super::heads::{ClassifierConfig, ClassifierInput, HeadTransform, PoolerConfig};
 use super::own::{AttentionOverrides, FfnOverrides, NormOverrides};
 
 /// A whole model. `encoder` alone, `decoder` alone, or both (then the decoder may attend to the encoder).
@@ -41,9 +42,18 @@ pub struct ModelConfig {
     /// Feed-forward network.
     #[serde(default)]
     pub ffn: FfnConfig,
+    /// What a sublayer gives is multiplied by this before it is added to the residual stream (Granite).
+    #[serde(default = "one")]
+    pub residual_multiplier: f64,
     /// Output head.
     #[serde(default)]
     pub output: OutputConfig,
+    /// A dense layer on the first token of the last hidden states (BERT).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pooler: Option<PoolerConfig>,
+    /// A head with classes of its own, next to the output head or instead of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub classifier: Option<ClassifierConfig>,
     /// Dropout, in training only.
     #[serde(default)]
     pub dropout: DropoutConfig,
@@ -67,11 +77,38 @@ pub struct EmbeddingConfig {
     pub token_types: usize,
     /// Normalise the embedding (BERT).
     pub norm: bool,
+    /// Multiply by this (Granite).
+    pub multiplier: f64,
+    /// Width of the tables where it is not d_model; a projection follows (ALBERT, ELECTRA, OPT).
+    pub width: Option<usize>,
+    /// Where that projection is.
+    pub project: ProjectAt,
+    /// Whether that projection has a bias.
+    pub project_bias: bool,
+}
+
+/// Where an embedding narrower or wider than the model is projected to d_model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ProjectAt {
+    /// After positions, types and norm, which are as wide as the tables (ALBERT, ELECTRA).
+    #[default]
+    AfterNorm,
+    /// Right after the lookup (OPT).
+    AfterLookup,
 }
 
 impl Default for EmbeddingConfig {
     fn default() -> Self {
-        Self { shared: true, scale: false, token_types: 0, norm: false }
+        Self {
+            shared: true,
+            scale: false,
+            token_types: 0,
+            norm: false,
+            multiplier: 1.0,
+            width: None,
+            project: ProjectAt::AfterNorm,
+            project_bias: false,
+        }
     }
 }
 
@@ -95,6 +132,12 @@ pub enum Positions {
     Learned {
         /// Rows of the table.
         max_len: usize,
+        /// Row of the first token (OPT, BART: 2).
+        #[serde(default)]
+        offset: usize,
+        /// Padding does not count: it has row `offset - 1`, and the tokens after it go on from those before (RoBERTa).
+        #[serde(default)]
+        skip_padding: bool,
     },
     /// Queries and keys are rotated by position.
     Rotary {
@@ -112,6 +155,10 @@ pub enum Positions {
 
 fn ten_thousand() -> f64 {
     10_000.0
+}
+
+fn one() -> f64 {
+    1.0
 }
 
 fn halves() -> PairLayout {
@@ -144,6 +191,24 @@ pub struct NormConfig {
     pub affine: bool,
     /// Divide the variance by n − 1 instead of n.
     pub unbiased: bool,
+    /// Whether LayerNorm has a β next to its γ.
+    pub bias: bool,
+    /// The factor is 1 + γ (Gemma).
+    pub unit_offset: bool,
+    /// Whether attention has a norm before it; where not, only the feed-forward network has (ModernBERT's first layer).
+    pub on_attention: bool,
+}
+
+impl NormConfig {
+    /// Whether there is a γ.
+    pub fn has_gamma(&self) -> bool {
+        self.affine && self.kind != NormKind::None
+    }
+
+    /// Whether there is a β.
+    pub fn has_beta(&self) -> bool {
+        self.affine && self.bias && self.kind == NormKind::LayerNorm
+    }
 }
 
 impl Default for NormConfig {
@@ -155,6 +220,9 @@ impl Default for NormConfig {
             eps_at: EpsAt::InsideRoot,
             affine: true,
             unbiased: false,
+            bias: true,
+            unit_offset: false,
+            on_attention: true,
         }
     }
 }
@@ -179,6 +247,21 @@ pub enum NormPosition {
     Post,
     /// x + f(norm(x)).
     Pre,
+    /// x + norm(f(norm(x))), with two norms a sublayer (Gemma 2).
+    Sandwich,
+    /// x + norm(f(x)) (OLMo 2).
+    Output,
+    /// x + attention(norm(x)) + ffn(norm(x)), one norm for both (GPT-J, Phi, Cohere).
+    Parallel,
+    /// x + attention(norm1(x)) + ffn(norm2(x)) (GPT-NeoX).
+    ParallelNorms,
+}
+
+impl NormPosition {
+    /// Whether attention and feed-forward network read the same input.
+    pub fn parallel(self) -> bool {
+        matches!(self, NormPosition::Parallel | NormPosition::ParallelNorms)
+    }
 }
 
 /// Where ε stands.
@@ -201,6 +284,14 @@ pub struct AttentionConfig {
     pub scale: Scale,
     /// Bias of q, k and v.
     pub qkv_bias: bool,
+    /// Bias of q alone, unless given as that of q, k and v.
+    pub q_bias: Option<bool>,
+    /// Bias of k alone, likewise.
+    pub k_bias: Option<bool>,
+    /// Bias of v alone, likewise.
+    pub v_bias: Option<bool>,
+    /// q, k and v are kept between −c and c (OLMo 1).
+    pub clip_qkv: Option<f64>,
     /// Bias of the output projection.
     pub out_bias: bool,
     /// Whether there is an output projection W_O at all.
@@ -217,12 +308,23 @@ pub struct AttentionConfig {
     pub softmax: SoftmaxShift,
 }
 
+impl AttentionConfig {
+    /// Whether q, k and v have a bias.
+    pub fn biases(&self) -> [bool; 3] {
+        [self.q_bias, self.k_bias, self.v_bias].map(|b| b.unwrap_or(self.qkv_bias))
+    }
+}
+
 impl Default for AttentionConfig {
     fn default() -> Self {
         Self {
             kind: AttentionKind::Softmax,
             scale: Scale::SqrtDk,
             qkv_bias: false,
+            q_bias: None,
+            k_bias: None,
+            v_bias: None,
+            clip_qkv: None,
             out_bias: false,
             out_projection: true,
             window: None,
@@ -302,11 +404,37 @@ pub struct FfnConfig {
     pub gated: bool,
     /// Biases.
     pub bias: bool,
+    /// Bias of W1 alone, unless given as `bias`.
+    pub w1_bias: Option<bool>,
+    /// Bias of V1 alone, likewise.
+    pub v1_bias: Option<bool>,
+    /// Bias of W2 alone, likewise.
+    pub w2_bias: Option<bool>,
+    /// Before they meet, x·W1 is kept below c, and x·V1 between −c and c (gpt-oss).
+    pub clamp: Option<f64>,
+    /// Added to x·V1 before the product: act(x·W1)·(x·V1 + offset) (gpt-oss: 1).
+    pub linear_offset: f64,
+}
+
+impl FfnConfig {
+    /// Whether W1, V1 and W2 have a bias.
+    pub fn biases(&self) -> [bool; 3] {
+        [self.w1_bias, self.v1_bias, self.w2_bias].map(|b| b.unwrap_or(self.bias))
+    }
 }
 
 impl Default for FfnConfig {
     fn default() -> Self {
-        Self { activation: Activation::Relu, gated: false, bias: false }
+        Self {
+            activation: Activation::Relu,
+            gated: false,
+            bias: false,
+            w1_bias: None,
+            v1_bias: None,
+            w2_bias: None,
+            clamp: None,
+            linear_offset: 0.0,
+        }
     }
 }
 
@@ -324,10 +452,16 @@ pub enum Activation {
     Silu,
     /// sigmoid(x) (with `gated`: GLU).
     Sigmoid,
+    /// tanh(x).
+    Tanh,
+    /// max(0, x)².
+    ReluSquared,
+    /// x·sigmoid(1.702·x).
+    QuickGelu,
 }
 
 /// Output head.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct OutputConfig {
     /// The head is the embedding table.
@@ -336,6 +470,28 @@ pub struct OutputConfig {
     pub bias: bool,
     /// There is no head (encoders that end in hidden states).
     pub none: bool,
+    /// The hidden states are multiplied by this first (T5: 1/√d_model).
+    pub hidden_multiplier: f64,
+    /// Between the hidden states and the head (masked language models; OPT's projection).
+    pub transform: Option<HeadTransform>,
+    /// The logits are multiplied by this (Cohere, Granite).
+    pub multiplier: f64,
+    /// c·tanh(logits/c) (Gemma 2).
+    pub softcap: Option<f64>,
+}
+
+impl Default for OutputConfig {
+    fn default() -> Self {
+        Self {
+            tied: false,
+            bias: false,
+            none: false,
+            hidden_multiplier: 1.0,
+            transform: None,
+            multiplier: 1.0,
+            softcap: None,
+        }
+    }
 }
 
 /// Dropout rates, in training.
@@ -363,6 +519,9 @@ pub struct StackConfig {
     /// A norm after the last layer.
     #[serde(default)]
     pub final_norm: bool,
+    /// Neighbouring layers share their weights, so that there are this many sets (ALBERT: 1).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight_groups: Option<usize>,
 }
 
 /// A group of equal layers; what is not given is as in the model.

@@ -61,7 +61,7 @@ pub fn longest(extent: &Extent) -> usize {
 /// Rows of the table of learned positions, where there is one.
 pub fn table(config: &ModelConfig) -> Option<usize> {
     match config.positions {
-        Positions::Learned { max_len } => Some(max_len),
+        Positions::Learned { max_len, offset, .. } => Some(max_len.saturating_sub(offset)),
         _ => None,
     }
 }

@@ -1,15 +1,21 @@
 //! Configuration → program: parameters by path, blocks as composites.
 
+mod attention;
 mod beam;
 mod blocks;
 pub mod build;
 pub mod config;
+mod embedding;
+mod ffn;
 pub mod generate;
+mod heads;
 pub mod limits;
 pub mod masks;
+mod norm;
 pub mod own;
 pub mod params;
 pub mod validate;
 
-pub use blocks::{Cache, attend};
+pub use attention::attend;
+pub use blocks::Cache;
 pub use build::{Forward, ModelBuilder, Outputs, Sequences, forward};

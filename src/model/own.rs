@@ -44,6 +44,9 @@ own! {
         eps_at: EpsAt,
         affine: bool,
         unbiased: bool,
+        bias: bool,
+        unit_offset: bool,
+        on_attention: bool,
     }
 }
 
@@ -53,6 +56,10 @@ own! {
         kind: AttentionKind,
         scale: Scale,
         qkv_bias: bool,
+        q_bias: Option<bool>,
+        k_bias: Option<bool>,
+        v_bias: Option<bool>,
+        clip_qkv: Option<f64>,
         out_bias: bool,
         out_projection: bool,
         window: Option<usize>,
@@ -69,6 +76,11 @@ own! {
         activation: Activation,
         gated: bool,
         bias: bool,
+        w1_bias: Option<bool>,
+        v1_bias: Option<bool>,
+        w2_bias: Option<bool>,
+        clamp: Option<f64>,
+        linear_offset: f64,
     }
 }
 

@@ -5,8 +5,10 @@
 use crate::tensor::{Axis, Shape};
 
 use super::config::{
-    AttentionConfig, FfnConfig, ModelConfig, NormConfig, NormKind, NormPosition, Positions, StackConfig,
+    AttentionConfig, FfnConfig, ModelConfig, NormConfig, NormPosition, Positions, ProjectAt, StackConfig,
 };
+use super::embedding::summed_width;
+use super::heads::{embedding_width, head_width};
 
 /// Sizes of the two vocabularies. A model with one side reads only that side's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -99,6 +101,15 @@ pub struct Resolved {
     pub encoder_final_norm: bool,
     /// Whether a norm follows the last decoder layer.
     pub decoder_final_norm: bool,
+    /// Sets of weights that the encoder's layers share, where they do.
+    pub encoder_groups: Option<usize>,
+    /// Sets of weights that the decoder's layers share, where they do.
+    pub decoder_groups: Option<usize>,
+}
+
+/// The set of weights of layer `i` of `layers`: its own, or with `groups` sets, that of its neighbours too.
+pub fn weight_group(i: usize, layers: usize, groups: Option<usize>) -> usize {
+    groups.map_or(i, |g| i * g / layers.max(1))
 }
 
 /// Fills in every layer's settings. Call [`super::validate::validate`] first: this expands `repeat`.
@@ -135,6 +146,8 @@ pub fn resolve(config: &ModelConfig) -> Resolved {
         has_decoder: config.decoder.is_some(),
         encoder_final_norm: config.encoder.as_ref().is_some_and(|s| s.final_norm),
         decoder_final_norm: config.decoder.as_ref().is_some_and(|s| s.final_norm),
+        encoder_groups: config.encoder.as_ref().and_then(|s| s.weight_groups),
+        decoder_groups: config.decoder.as_ref().and_then(|s| s.weight_groups),
     }
 }
 
@@ -149,36 +162,22 @@ pub fn parameters(config: &ModelConfig, vocab: VocabSizes) -> Vec<ParamSpec> {
     let resolved = resolve(config);
     let mut list = List { specs: Vec::new(), d_model: config.d_model };
     list.embeddings(config, &resolved, vocab);
-    for (i, layer) in resolved.encoder.iter().enumerate() {
-        list.layer(&format!("encoder.{i}"), layer);
-    }
+    list.stack("encoder", &resolved.encoder, resolved.encoder_groups);
     if resolved.encoder_final_norm {
         list.norm("encoder.final_norm", &config.norm);
     }
-    for (i, layer) in resolved.decoder.iter().enumerate() {
-        list.layer(&format!("decoder.{i}"), layer);
-    }
+    list.stack("decoder", &resolved.decoder, resolved.decoder_groups);
     if resolved.decoder_final_norm {
         list.norm("decoder.final_norm", &config.norm);
     }
+    if config.pooler.is_some() {
+        list.linear("pooler", config.d_model, config.d_model, true, 1);
+    }
+    if let Some(c) = &config.classifier {
+        list.linear("classifier", c.labels, config.d_model, c.bias, 1);
+    }
     if !config.output.none {
-        let words = if resolved.has_decoder { vocab.target } else { vocab.source };
-        if !config.output.tied {
-            list.push(
-                "output.weight".into(),
-                Shape::named(&[(Axis::Vocab, words), (Axis::DModel, config.d_model)]),
-                ParamRole::Weight { fan_in: config.d_model, fan_out: words },
-                1,
-            );
-        }
-        if config.output.bias {
-            list.push(
-                "output.bias".into(),
-                Shape::named(&[(Axis::Vocab, words)]),
-                ParamRole::Bias { fan_in: config.d_model },
-                1,
-            );
-        }
+        list.head(config, if resolved.has_decoder { vocab.target } else { vocab.source });
     }
     list.specs
 }
@@ -203,9 +202,49 @@ impl List {
         self.specs.push(ParamSpec { path, shape, role, heads });
     }
 
+    /// The output head over `words` words.
+    fn head(&mut self, config: &ModelConfig, words: usize) {
+        let width = head_width(config);
+        if let Some(t) = &config.output.transform {
+            self.linear("output.transform", width, config.d_model, t.bias, 1);
+            if t.norm {
+                self.norm_of("output.transform_norm", &config.norm, Shape::named(&[(Axis::DModel, width)]));
+            }
+        }
+        if !config.output.tied {
+            let axis = if width == config.d_model { Axis::DModel } else { Axis::Other };
+            self.push(
+                "output.weight".into(),
+                Shape::named(&[(Axis::Vocab, words), (axis, width)]),
+                ParamRole::Weight { fan_in: width, fan_out: words },
+                1,
+            );
+        }
+        if config.output.bias {
+            let shape = Shape::named(&[(Axis::Vocab, words)]);
+            self.push("output.bias".into(), shape, ParamRole::Bias { fan_in: width }, 1);
+        }
+    }
+
+    fn stack(&mut self, side: &str, layers: &[ResolvedLayer], groups: Option<usize>) {
+        let mut listed = 0;
+        for (i, layer) in layers.iter().enumerate() {
+            let group = weight_group(i, layers.len(), groups);
+            if group >= listed {
+                self.layer(&format!("{side}.{group}"), layer);
+                listed = group + 1;
+            }
+        }
+    }
+
     fn embeddings(&mut self, config: &ModelConfig, resolved: &Resolved, vocab: VocabSizes) {
-        let d_model = config.d_model;
-        let table = |rows: usize| Shape::named(&[(Axis::Vocab, rows), (Axis::DModel, d_model)]);
+        let (wide, summed) = (embedding_width(config), summed_width(config));
+        let axis = |width: usize| if width == config.d_model { Axis::DModel } else { Axis::Other };
+        let table = |rows: usize| Shape::named(&[(Axis::Vocab, rows), (axis(wide), wide)]);
+        let project = |list: &mut Self, side: &str| {
+            list.linear(&format!("embed.{side}.project"), config.d_model, wide, config.embedding.project_bias, 1);
+        };
+        let projects = |at: ProjectAt| config.embedding.width.is_some() && config.embedding.project == at;
         if config.embedding.shared {
             let words = if resolved.has_encoder { vocab.source } else { vocab.target };
             self.push("embed.weight".into(), table(words), ParamRole::Embedding, 1);
@@ -219,10 +258,13 @@ impl List {
             if !config.embedding.shared {
                 self.push(format!("embed.{side}.weight"), table(words), ParamRole::Embedding, 1);
             }
-            if let Positions::Learned { max_len } = config.positions {
+            if projects(ProjectAt::AfterLookup) {
+                project(self, side);
+            }
+            if let Positions::Learned { max_len, .. } = config.positions {
                 self.push(
                     format!("embed.{side}.positions.weight"),
-                    Shape::named(&[(Axis::Token, max_len), (Axis::DModel, d_model)]),
+                    Shape::named(&[(Axis::Token, max_len), (axis(summed), summed)]),
                     ParamRole::Position,
                     1,
                 );
@@ -230,13 +272,17 @@ impl List {
             if config.embedding.token_types > 0 && side == typed_side(config) {
                 self.push(
                     format!("embed.{side}.token_types.weight"),
-                    Shape::named(&[(Axis::Other, config.embedding.token_types), (Axis::DModel, d_model)]),
+                    Shape::named(&[(Axis::Other, config.embedding.token_types), (axis(summed), summed)]),
                     ParamRole::TokenType,
                     1,
                 );
             }
             if config.embedding.norm {
-                self.norm(&format!("embed.{side}.norm"), &config.norm);
+                let shape = Shape::named(&[(Axis::DModel, summed)]);
+                self.norm_of(&format!("embed.{side}.norm"), &config.norm, shape);
+            }
+            if projects(ProjectAt::AfterNorm) {
+                project(self, side);
             }
         }
     }
@@ -246,39 +292,52 @@ impl List {
         for (name, present) in [("self_attn", true), ("cross_attn", layer.cross)] {
             if present {
                 n += 1;
-                self.sublayer(path, n, &layer.norm, |list| {
+                self.sublayer(path, n, &layer.norm, layer.norm.on_attention, |list| {
                     list.attention(&format!("{path}.{name}"), layer);
                 });
             }
         }
         if layer.has_ffn {
-            self.sublayer(path, n + 1, &layer.norm, |list| {
+            let normed = layer.norm.position != NormPosition::Parallel;
+            self.sublayer(path, n + 1, &layer.norm, normed, |list| {
                 list.ffn(&format!("{path}.ffn"), layer);
             });
         }
     }
 
-    fn sublayer(&mut self, path: &str, n: usize, norm: &NormConfig, inside: impl FnOnce(&mut Self)) {
-        let norm_path = format!("{path}.norm{n}");
+    fn sublayer(&mut self, path: &str, n: usize, norm: &NormConfig, normed: bool, inside: impl FnOnce(&mut Self)) {
+        let at = format!("{path}.norm{n}");
         match norm.position {
-            NormPosition::Pre => {
-                self.norm(&norm_path, norm);
+            NormPosition::Pre | NormPosition::Parallel | NormPosition::ParallelNorms => {
+                if normed {
+                    self.norm(&at, norm);
+                }
                 inside(self);
             }
-            NormPosition::Post => {
+            NormPosition::Sandwich => {
+                if normed {
+                    self.norm(&at, norm);
+                }
                 inside(self);
-                self.norm(&norm_path, norm);
+                self.norm(&format!("{path}.post_norm{n}"), norm);
+            }
+            NormPosition::Post | NormPosition::Output => {
+                inside(self);
+                self.norm(&at, norm);
             }
         }
     }
 
     fn norm(&mut self, path: &str, norm: &NormConfig) {
-        if !norm.affine || norm.kind == NormKind::None {
-            return;
+        self.norm_of(path, norm, Shape::named(&[(Axis::DModel, self.d_model)]));
+    }
+
+    /// A norm with parameters of this shape; one of two axes has a row for each head.
+    fn norm_of(&mut self, path: &str, norm: &NormConfig, shape: Shape) {
+        if norm.has_gamma() {
+            self.push(format!("{path}.gamma"), shape, ParamRole::Gamma, 1);
         }
-        let shape = Shape::named(&[(Axis::DModel, self.d_model)]);
-        self.push(format!("{path}.gamma"), shape, ParamRole::Gamma, 1);
-        if norm.kind == NormKind::LayerNorm {
+        if norm.has_beta() {
             self.push(format!("{path}.beta"), shape, ParamRole::Beta, 1);
         }
     }
@@ -304,9 +363,10 @@ impl List {
         let d = self.d_model;
         let a = &layer.attention;
         let (h, kv) = (layer.heads, layer.kv_heads);
-        self.linear(&format!("{path}.q"), h * layer.d_k, d, a.qkv_bias, h);
-        self.linear(&format!("{path}.k"), kv * layer.d_k, d, a.qkv_bias, kv);
-        self.linear(&format!("{path}.v"), kv * layer.d_v, d, a.qkv_bias, kv);
+        let [q_bias, k_bias, v_bias] = a.biases();
+        self.linear(&format!("{path}.q"), h * layer.d_k, d, q_bias, h);
+        self.linear(&format!("{path}.k"), kv * layer.d_k, d, k_bias, kv);
+        self.linear(&format!("{path}.v"), kv * layer.d_v, d, v_bias, kv);
         if a.out_projection {
             self.linear(&format!("{path}.o"), d, h * layer.d_v, a.out_bias, 1);
         }
@@ -314,11 +374,12 @@ impl List {
 
     fn ffn(&mut self, path: &str, layer: &ResolvedLayer) {
         let (d, ff, f) = (self.d_model, layer.d_ff, &layer.ffn);
-        self.linear(&format!("{path}.w1"), ff, d, f.bias, 1);
+        let [w1, v1, w2] = f.biases();
+        self.linear(&format!("{path}.w1"), ff, d, w1, 1);
         if f.gated {
-            self.linear(&format!("{path}.v1"), ff, d, f.bias, 1);
+            self.linear(&format!("{path}.v1"), ff, d, v1, 1);
         }
-        self.linear(&format!("{path}.w2"), d, ff, f.bias, 1);
+        self.linear(&format!("{path}.w2"), d, ff, w2, 1);
     }
 }
 

@@ -1,9 +1,11 @@
 //! What is wrong with a configuration, found before anything is built or allocated.
 
 use super::config::{
-    AttentionConfig, LayerConfig, MaskFillConfig, ModelConfig, NormConfig, NormKind, Positions, Scale, StackConfig,
+    AttentionConfig, ClassifierInput, FfnConfig, LayerConfig, MaskFillConfig, ModelConfig, NormConfig, NormKind,
+    NormPosition, Positions, Scale, StackConfig,
 };
-use super::params::{VocabSizes, resolve};
+use super::heads::{embedding_width, head_width};
+use super::params::{VocabSizes, resolve, weight_group};
 use crate::text::Msg;
 
 /// Something wrong with a configuration.
@@ -70,12 +72,12 @@ pub fn validate(config: &ModelConfig, vocab: VocabSizes) -> Vec<ConfigProblem> {
             found.push(problem(format!("model.dropout.{field}"), Msg::new("config.rate").arg("value", rate)));
         }
     }
+    factors(&mut found, config);
+    ffn(&mut found, "model.ffn", &config.ffn);
     if !found.is_empty() {
         return found;
     }
-    if config.output.none && (config.output.tied || config.output.bias) {
-        found.push(problem("model.output", Msg::new("config.no_head")));
-    }
+    heads(&mut found, config);
     let both = config.encoder.is_some() && config.decoder.is_some();
     if config.embedding.shared && both && vocab.source != vocab.target {
         found.push(problem(
@@ -104,7 +106,71 @@ fn norm(found: &mut Vec<ConfigProblem>, at: &str, n: &NormConfig, d_model: usize
     }
 }
 
+/// Numbers that others are multiplied by, and widths next to d_model.
+fn factors(found: &mut Vec<ConfigProblem>, config: &ModelConfig) {
+    let e = &config.embedding;
+    for (field, value) in [
+        ("embedding.multiplier", e.multiplier),
+        ("residual_multiplier", config.residual_multiplier),
+        ("output.multiplier", config.output.multiplier),
+        ("output.hidden_multiplier", config.output.hidden_multiplier),
+    ] {
+        if !(value.is_finite() && value != 0.0) {
+            found.push(problem(format!("model.{field}"), Msg::new("config.factor").arg("value", value)));
+        }
+    }
+    limit(found, "model.output.softcap", config.output.softcap);
+    for (field, width) in
+        [("embedding.width", e.width), ("classifier.labels", config.classifier.as_ref().map(|c| c.labels))]
+    {
+        if let Some(value) = width.filter(|w| *w == 0 || *w > MAX_WIDTH) {
+            let msg = Msg::new("config.width").arg("value", value).arg("most", MAX_WIDTH);
+            found.push(problem(format!("model.{field}"), msg));
+        }
+    }
+}
+
+/// A bound c of a range from −c to c.
+fn limit(found: &mut Vec<ConfigProblem>, at: &str, c: Option<f64>) {
+    if let Some(c) = c.filter(|c| !(c.is_finite() && *c > 0.0)) {
+        found.push(problem(at, Msg::new("config.limit").arg("value", c)));
+    }
+}
+
+/// What reads the last hidden states.
+fn heads(found: &mut Vec<ConfigProblem>, config: &ModelConfig) {
+    let o = &config.output;
+    let changed = o.tied || o.bias || o.transform.is_some() || o.softcap.is_some();
+    if o.none && (changed || o.multiplier != 1.0 || o.hidden_multiplier != 1.0) {
+        found.push(problem("model.output", Msg::new("config.no_head")));
+    }
+    let (table, head) = (embedding_width(config), head_width(config));
+    if o.tied && table != head {
+        let msg = Msg::new("config.tied_width").arg("width", table).arg("d_model", head);
+        found.push(problem("model.output.tied", msg));
+    }
+    if config.embedding.project_bias && config.embedding.width.is_none() {
+        found.push(problem("model.embedding.project_bias", Msg::new("config.no_projection")));
+    }
+    if config.classifier.as_ref().is_some_and(|c| c.from == ClassifierInput::Pooled) && config.pooler.is_none() {
+        found.push(problem("model.classifier.from", Msg::new("config.no_pooler")));
+    }
+}
+
+fn ffn(found: &mut Vec<ConfigProblem>, at: &str, f: &FfnConfig) {
+    limit(found, &format!("{at}.clamp"), f.clamp);
+    if !f.linear_offset.is_finite() {
+        let msg = Msg::new("config.scale").arg("value", f.linear_offset);
+        found.push(problem(format!("{at}.linear_offset"), msg));
+    }
+    let field = if f.clamp.is_some() { "clamp" } else { "linear_offset" };
+    if !f.gated && (f.clamp.is_some() || f.linear_offset != 0.0) {
+        found.push(problem(format!("{at}.{field}"), Msg::new("config.not_gated")));
+    }
+}
+
 fn attention(found: &mut Vec<ConfigProblem>, at: &str, a: &AttentionConfig) {
+    limit(found, &format!("{at}.clip_qkv"), a.clip_qkv);
     if a.window == Some(0) {
         found.push(problem(format!("{at}.window"), Msg::new("config.window")));
     }
@@ -133,6 +199,19 @@ fn stack(found: &mut Vec<ConfigProblem>, config: &ModelConfig, name: &str, stack
     }
     for (i, l) in stack.layers.iter().enumerate() {
         layer(found, config, name, &format!("{at}[{i}]"), l);
+    }
+    if let Some(groups) = stack.weight_groups {
+        let field = format!("model.{name}.weight_groups");
+        if groups == 0 || groups > layers.max(1) {
+            found.push(problem(field, Msg::new("config.weight_groups").arg("value", groups).arg("layers", layers)));
+            return;
+        }
+        let r = resolve(config);
+        let all = if name == "encoder" { &r.encoder } else { &r.decoder };
+        let shared = |i: usize| weight_group(i, all.len(), Some(groups));
+        if (1..all.len()).any(|i| shared(i) == shared(i - 1) && all[i] != all[i - 1]) {
+            found.push(problem(field, Msg::new("config.weight_groups_differ")));
+        }
     }
 }
 
@@ -167,6 +246,16 @@ fn layer(found: &mut Vec<ConfigProblem>, config: &ModelConfig, side: &str, at: &
     if let Some(n) = &l.norm {
         norm(found, &format!("{at}.norm"), &n.over(&config.norm), config.d_model);
     }
+    let n = l.norm.clone().unwrap_or_default().over(&config.norm);
+    if !n.on_attention && n.position != NormPosition::Pre {
+        found.push(problem(field(l.norm.is_some(), "norm.on_attention"), Msg::new("config.on_attention")));
+    }
+    if n.position.parallel() && side == "decoder" && config.encoder.is_some() && l.cross_attention.unwrap_or(true) {
+        found.push(problem(field(l.norm.is_some(), "norm.position"), Msg::new("config.parallel_cross")));
+    }
+    if let Some(f) = &l.ffn {
+        ffn(found, &format!("{at}.ffn"), &f.over(&config.ffn));
+    }
     let a = l.attention.clone().unwrap_or_default().over(&config.attention);
     if l.attention.is_some() {
         attention(found, &format!("{at}.attention"), &a);
@@ -199,9 +288,13 @@ fn layer(found: &mut Vec<ConfigProblem>, config: &ModelConfig, side: &str, at: &
 
 fn positions(found: &mut Vec<ConfigProblem>, config: &ModelConfig) {
     match config.positions {
-        Positions::Learned { max_len } if max_len == 0 || max_len > MAX_WIDTH => {
+        Positions::Learned { max_len, .. } if max_len == 0 || max_len > MAX_WIDTH => {
             let msg = Msg::new("config.width").arg("value", max_len).arg("most", MAX_WIDTH);
             found.push(problem("model.positions.max_len", msg));
+        }
+        Positions::Learned { max_len, offset, skip_padding } if offset >= max_len || skip_padding && offset == 0 => {
+            let msg = Msg::new("config.position_offset").arg("value", offset).arg("max_len", max_len);
+            found.push(problem("model.positions.offset", msg));
         }
         Positions::Sinusoidal { base, .. } | Positions::Rotary { base, .. } if !(base.is_finite() && base > 0.0) => {
             found.push(problem("model.positions.base", Msg::new("config.base").arg("value", base)));
@@ -237,7 +330,7 @@ fn size(found: &mut Vec<ConfigProblem>, config: &ModelConfig, vocab: VocabSizes)
     });
     let words = vocab.source.checked_add(vocab.target).and_then(|w| w.checked_mul(2 * config.d_model));
     let rows = match config.positions {
-        Positions::Learned { max_len } => max_len,
+        Positions::Learned { max_len, .. } => max_len,
         _ => 0,
     };
     let tables = (2 * rows + config.embedding.token_types).checked_mul(config.d_model);

@@ -98,6 +98,8 @@ pub struct Norm {
     pub gamma: Option<NodeId>,
     /// β.
     pub beta: Option<NodeId>,
+    /// The factor is 1 + γ.
+    pub unit_offset: bool,
 }
 
 impl Norm {
@@ -122,8 +124,12 @@ impl Norm {
     fn finish(&self, b: &mut Builder, x: NodeId, root: NodeId) -> Built {
         let mut at =
             b.binary(if self.gamma.or(self.beta).is_some() { "normalised" } else { "out" }, Binary::Div, x, root)?;
-        if let Some(gamma) = self.gamma {
+        if let Some(mut gamma) = self.gamma {
             b.inline(at);
+            if self.unit_offset {
+                gamma = b.affine("one_plus_gamma", Affine::Add(1.0), gamma)?;
+                b.inline(gamma);
+            }
             at = b.binary(if self.beta.is_some() { "scaled" } else { "out" }, Binary::Mul, at, gamma)?;
         }
         if let Some(beta) = self.beta {
@@ -227,6 +233,73 @@ pub fn silu(b: &mut Builder, name: &str, x: NodeId) -> Built {
         let s = b.unary("sigmoid", Unary::Sigmoid, x)?;
         b.binary("", Binary::Mul, x, s)
     })
+}
+
+/// max(0, x)² (So et al. 2021).
+///
+/// # Errors
+/// Where x holds no numbers.
+pub fn relu_squared(b: &mut Builder, name: &str, x: NodeId) -> Built {
+    activation(b, name, x, |b| {
+        let relu = b.unary("relu", Unary::Relu, x)?;
+        b.inline(relu);
+        b.unary("", Unary::Square, relu)
+    })
+}
+
+/// x·sigmoid(1.702·x), the sigmoid approximation of GELU (Hendrycks and Gimpel 2016).
+///
+/// # Errors
+/// Where x holds no numbers.
+pub fn quick_gelu(b: &mut Builder, name: &str, x: NodeId) -> Built {
+    activation(b, name, x, |b| {
+        let scaled = b.affine("scaled", Affine::Mul(1.702), x)?;
+        b.inline(scaled);
+        let s = b.unary("sigmoid", Unary::Sigmoid, scaled)?;
+        b.binary("", Binary::Mul, x, s)
+    })
+}
+
+/// c·tanh(x/c): keeps x between −c and c smoothly.
+///
+/// # Errors
+/// Where x holds no numbers.
+pub fn softcap(b: &mut Builder, name: &str, x: NodeId, c: f64) -> Built {
+    b.scope("", ScopeKind::Group, |b| {
+        let ratio = b.affine(&format!("{name}_ratio"), Affine::Div(c), x)?;
+        let tanh = b.unary(&format!("{name}_tanh"), Unary::Tanh, ratio)?;
+        b.inline(ratio);
+        b.inline(tanh);
+        b.affine(name, Affine::Mul(c), tanh)
+    })
+}
+
+/// min(x, c), as −max(−x, −c).
+///
+/// # Errors
+/// Where x holds no numbers.
+pub fn at_most(b: &mut Builder, name: &str, x: NodeId, c: f64) -> Built {
+    let ones = vec![(Axis::One, 1); b.shape(x).rank()];
+    let limit = b.constant(&format!("{name}_limit"), Shape::named(&ones), Constant::Filled(-c))?;
+    let minus = b.unary(&format!("{name}_minus"), Unary::Neg, x)?;
+    let larger = b.binary(&format!("{name}_larger"), Binary::Max, minus, limit)?;
+    for id in [limit, minus, larger] {
+        b.inline(id);
+    }
+    b.unary(name, Unary::Neg, larger)
+}
+
+/// x between −c and c: max(−c, min(x, c)).
+///
+/// # Errors
+/// Where x holds no numbers.
+pub fn clamp(b: &mut Builder, name: &str, x: NodeId, c: f64) -> Built {
+    let below = at_most(b, &format!("{name}_below"), x, c)?;
+    let ones = vec![(Axis::One, 1); b.shape(x).rank()];
+    let limit = b.constant(&format!("{name}_limit"), Shape::named(&ones), Constant::Filled(-c))?;
+    b.inline(below);
+    b.inline(limit);
+    b.binary(name, Binary::Max, below, limit)
 }
 
 /// An activation that is one primitive.

@@ -86,7 +86,7 @@ impl Session {
     /// Most tokens that the decoder of run `run` has positions for, where there is a limit.
     pub fn most_positions(&self, run: usize) -> Option<usize> {
         match self.model_of(run).positions {
-            Positions::Learned { max_len } => Some(max_len),
+            Positions::Learned { max_len, offset, .. } => Some(max_len.saturating_sub(offset)),
             _ => None,
         }
     }

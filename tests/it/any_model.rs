@@ -6,9 +6,9 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use tui_transformer::debug::whatif::{Edit, WhatIf, saved};
 use tui_transformer::model::config::{
-    Activation, AttentionConfig, AttentionKind, DropoutConfig, EmbeddingConfig, EpsAt, FfnConfig, LayerConfig, MaskBy,
-    MaskFillConfig, ModelConfig, NormConfig, NormKind, NormPosition, OutputConfig, PairLayout, Positions, Scale,
-    SoftmaxShift, StackConfig,
+    Activation, AttentionConfig, AttentionKind, ClassifierConfig, ClassifierInput, DropoutConfig, EmbeddingConfig,
+    EpsAt, FfnConfig, HeadTransform, LayerConfig, MaskBy, MaskFillConfig, ModelConfig, NormConfig, NormKind,
+    NormPosition, OutputConfig, PairLayout, PoolerConfig, Positions, ProjectAt, Scale, SoftmaxShift, StackConfig,
 };
 use tui_transformer::model::params::cacheable;
 use tui_transformer::scenario::schema::{
@@ -43,14 +43,22 @@ impl Draw<'_> {
 
 const WORDS: usize = 6;
 
-fn norm(d: &mut Draw<'_>, d_model: usize) -> NormConfig {
+fn norm(d: &mut Draw<'_>, d_model: usize, parallel: bool) -> NormConfig {
+    let mut positions = vec![NormPosition::Post, NormPosition::Pre, NormPosition::Sandwich, NormPosition::Output];
+    if parallel {
+        positions.extend([NormPosition::Parallel, NormPosition::ParallelNorms]);
+    }
+    let position = d.of(&positions);
     NormConfig {
         kind: d.of(&[NormKind::LayerNorm, NormKind::RmsNorm, NormKind::None]),
-        position: d.of(&[NormPosition::Post, NormPosition::Pre]),
+        position,
         eps: d.of(&[1e-5, 0.0, 1e-6, 0.1]),
         eps_at: d.of(&[EpsAt::InsideRoot, EpsAt::BesideSigma]),
         affine: d.yes(),
         unbiased: d_model > 1 && d.yes(),
+        bias: d.yes(),
+        unit_offset: d.yes(),
+        on_attention: position != NormPosition::Pre || d.yes(),
     }
 }
 
@@ -60,6 +68,10 @@ fn attention(d: &mut Draw<'_>, may_lack_projection: bool) -> AttentionConfig {
         kind: d.of(&[AttentionKind::Softmax, AttentionKind::Softmax, AttentionKind::Linear]),
         scale: d.of(&[Scale::SqrtDk, Scale::SqrtDModel, Scale::None, Scale::By(-0.5), Scale::By(0.0)]),
         qkv_bias: d.yes(),
+        q_bias: d.of(&[None, None, Some(true)]),
+        k_bias: d.of(&[None, None, Some(false)]),
+        v_bias: d.of(&[None, Some(true), Some(false)]),
+        clip_qkv: d.of(&[None, None, Some(0.5)]),
         out_bias: out_projection && d.yes(),
         out_projection,
         window: d.of(&[None, Some(1), Some(2), Some(100)]),
@@ -76,6 +88,7 @@ fn attention(d: &mut Draw<'_>, may_lack_projection: bool) -> AttentionConfig {
 }
 
 fn ffn(d: &mut Draw<'_>) -> FfnConfig {
+    let gated = d.yes();
     FfnConfig {
         activation: d.of(&[
             Activation::Relu,
@@ -83,9 +96,17 @@ fn ffn(d: &mut Draw<'_>) -> FfnConfig {
             Activation::GeluTanh,
             Activation::Silu,
             Activation::Sigmoid,
+            Activation::Tanh,
+            Activation::ReluSquared,
+            Activation::QuickGelu,
         ]),
-        gated: d.yes(),
+        gated,
         bias: d.yes(),
+        w1_bias: d.of(&[None, Some(true)]),
+        v1_bias: d.of(&[None, Some(false)]),
+        w2_bias: d.of(&[None, Some(true)]),
+        clamp: if gated { d.of(&[None, None, Some(0.3)]) } else { None },
+        linear_offset: if gated { d.of(&[0.0, 1.0]) } else { 0.0 },
     }
 }
 
@@ -102,14 +123,16 @@ fn layers(d: &mut Draw<'_>, decoder: bool, both: bool, d_model: usize) -> StackC
             repeat: d.of(&[1, 1, 2, 0]),
             cross_attention: if decoder && both { d.of(&[None, Some(false), Some(true)]) } else { None },
             d_ff: if own { Some(1 + d.below(5)) } else { None },
-            norm: own.then(|| norm(d, d_model).into()),
+            norm: own.then(|| norm(d, d_model, !(decoder && both)).into()),
             attention: own.then(|| attention(d, false).into()),
             ffn: own.then(|| ffn(d).into()),
             has_ffn: !d.of(&[false, false, true]),
             ..LayerConfig::default()
         }
     });
-    StackConfig { layers: layers.collect(), final_norm: d.yes() }
+    let layers: Vec<LayerConfig> = layers.collect();
+    let weight_groups = if layers.len() == 1 && layers[0].repeat == 2 { d.of(&[None, Some(1), Some(2)]) } else { None };
+    StackConfig { layers, final_norm: d.yes(), weight_groups }
 }
 
 fn model(d: &mut Draw<'_>) -> ModelConfig {
@@ -121,15 +144,20 @@ fn model(d: &mut Draw<'_>) -> ModelConfig {
     let fits = h * d_v.unwrap_or(width) == d_model;
     let layout = d.of(&[PairLayout::Interleaved, PairLayout::Halves]);
     let base = d.of(&[10_000.0, 100.0, 1.0, 0.5]);
-    let positions = match d.below(5) {
+    let positions = match d.below(6) {
         0 => Positions::None,
         1 => Positions::Sinusoidal { layout, base },
-        2 => Positions::Learned { max_len: 9 },
+        2 => Positions::Learned { max_len: 11, offset: d.of(&[0, 2]), skip_padding: false },
+        5 => Positions::Learned { max_len: 11, offset: d.of(&[1, 2]), skip_padding: true },
         3 if width.is_multiple_of(2) => Positions::Rotary { layout, base, dim: None },
         _ if width >= 2 => Positions::Rotary { layout, base, dim: Some(2) },
         _ => Positions::None,
     };
     let sides = d.below(3);
+    let embedding_width = d.of(&[None, None, Some(1), Some(5)]);
+    let activation = d.of(&[None, Some(Activation::Gelu)]);
+    let transform = d.yes().then(|| HeadTransform { activation, norm: d.yes(), bias: d.yes() });
+    let pools = d.yes();
     let rate = |d: &mut Draw<'_>| d.of(&[0.0, 0.0, 0.5, 0.9]);
     ModelConfig {
         d_model,
@@ -138,12 +166,36 @@ fn model(d: &mut Draw<'_>) -> ModelConfig {
         d_k,
         d_v,
         d_ff: 1 + d.below(6),
-        embedding: EmbeddingConfig { shared: d.yes(), scale: d.yes(), token_types: d.of(&[0, 0, 2]), norm: d.yes() },
+        embedding: EmbeddingConfig {
+            shared: d.yes(),
+            scale: d.yes(),
+            token_types: d.of(&[0, 0, 2]),
+            norm: d.yes(),
+            multiplier: d.of(&[1.0, 1.0, -2.5]),
+            width: embedding_width,
+            project: d.of(&[ProjectAt::AfterNorm, ProjectAt::AfterLookup]),
+            project_bias: embedding_width.is_some() && d.yes(),
+        },
         positions,
-        norm: norm(d, d_model),
+        norm: norm(d, d_model, sides != 2),
         attention: attention(d, fits),
         ffn: ffn(d),
-        output: OutputConfig { tied: d.yes(), bias: d.yes(), none: false },
+        residual_multiplier: d.of(&[1.0, 1.0, 0.25]),
+        output: OutputConfig {
+            tied: (embedding_width.is_none() || transform.is_some()) && d.yes(),
+            bias: d.yes(),
+            none: false,
+            hidden_multiplier: d.of(&[1.0, 0.5]),
+            transform,
+            multiplier: d.of(&[1.0, 0.5]),
+            softcap: d.of(&[None, Some(2.0)]),
+        },
+        classifier: d.yes().then(|| ClassifierConfig {
+            labels: 3,
+            from: if pools { ClassifierInput::Pooled } else { d.of(&[ClassifierInput::Tokens, ClassifierInput::Last]) },
+            bias: d.yes(),
+        }),
+        pooler: pools.then(PoolerConfig::default),
         dropout: DropoutConfig {
             embedding: rate(d),
             attention: rate(d),
@@ -366,7 +418,7 @@ fn mistake(s: &mut Scenario, which: usize) -> &'static str {
         9 => m.attention.fill = MaskFillConfig::Value(f64::NAN),
         10 => m.d_ff = usize::MAX,
         11 => m.positions = Positions::Sinusoidal { layout: PairLayout::Halves, base: -1.0 },
-        12 => m.positions = Positions::Learned { max_len: 0 },
+        12 => m.positions = Positions::Learned { max_len: 0, offset: 0, skip_padding: false },
         13 => (m.encoder, m.decoder) = (None, None),
         14 => s.vocabulary = Vocabulary::Size(1_000_000_000_000),
         15 => s.vocabulary = Vocabulary::Size(0),
@@ -428,7 +480,7 @@ fn wild(s: &mut Scenario, d: &mut Draw<'_>) {
             3 => m.d_k = Some(n),
             4 => m.d_v = Some(n),
             5 => m.d_ff = n,
-            6 => m.positions = Positions::Learned { max_len: n },
+            6 => m.positions = Positions::Learned { max_len: n, offset: 0, skip_padding: false },
             7 => m.positions = Positions::Rotary { layout: PairLayout::Halves, base: x, dim: Some(n) },
             8 => m.positions = Positions::Sinusoidal { layout: PairLayout::Halves, base: x },
             9 => m.norm.eps = x,

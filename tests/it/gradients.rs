@@ -238,8 +238,18 @@ fn every_composite() {
         unbiased,
         gamma: Some(param(b, "gamma", &[6])),
         beta: Some(param(b, "beta", &[6])),
+        unit_offset: false,
     };
-    let cases: [(&str, Build); 14] = [
+    let cases: [(&str, Build); 20] = [
+        ("relu squared", &|b, x| composite::relu_squared(b, "y", x)),
+        ("quick gelu", &|b, x| composite::quick_gelu(b, "y", x)),
+        ("soft cap", &|b, x| composite::softcap(b, "y", x, 0.75)),
+        ("at most", &|b, x| composite::at_most(b, "y", x, 0.4)),
+        ("clamp", &|b, x| composite::clamp(b, "y", x, 0.4)),
+        ("rms norm by 1 + gamma", &|b, x| {
+            let n = composite::Norm { unit_offset: true, beta: None, ..norm(b, true, false) };
+            composite::rms_norm(b, "y", x, &n)
+        }),
         ("softmax", &|b, x| composite::softmax(b, "y", x, Shift::WhenNeeded, false)),
         ("softmax shifted", &|b, x| composite::softmax(b, "y", x, Shift::Always, false)),
         ("softmax unshifted", &|b, x| composite::softmax(b, "y", x, Shift::Never, true)),

@@ -67,7 +67,8 @@ fn build(n: usize, stages: &[Stage]) -> Program {
                 })
             }
             Stage::LayerNorm(x) => {
-                let norm = Norm { eps: 1e-5, inside_root: true, unbiased: false, gamma: None, beta: None };
+                let norm =
+                    Norm { eps: 1e-5, inside_root: true, unbiased: false, gamma: None, beta: None, unit_offset: false };
                 composite::layer_norm(&mut b, &name, pick(x), &norm)
             }
             Stage::Row(f, x) => {

@@ -153,7 +153,7 @@ fn attention_built_by_hand() {
 fn norms_built_by_hand() {
     let norm = |unbiased: bool| {
         by_hand(move |b, x| {
-            let how = Norm { eps: 1e-5, inside_root: true, unbiased, gamma: None, beta: None };
+            let how = Norm { eps: 1e-5, inside_root: true, unbiased, gamma: None, beta: None, unit_offset: false };
             composite::layer_norm(b, "norm", x, &how)
         })
     };

@@ -258,7 +258,8 @@ fn norm(name: &str, root_mean_square: bool) {
     let x = c.input("X", &[]);
     let gamma = Some(c.input("W", &[]));
     let beta = (!root_mean_square).then(|| c.input("B", &[]));
-    let how = Norm { eps: c.attribute("epsilon").unwrap_or(1e-5), inside_root: true, unbiased: false, gamma, beta };
+    let eps = c.attribute("epsilon").unwrap_or(1e-5);
+    let how = Norm { eps, inside_root: true, unbiased: false, gamma, beta, unit_offset: false };
     if root_mean_square {
         composite::rms_norm(&mut c.b, "norm", x, &how).expect("builds");
     } else {

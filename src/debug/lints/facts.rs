@@ -2,6 +2,7 @@
 
 use crate::debug::teacher::{Shift, shift_of};
 use crate::model::Sequences;
+use crate::model::config::Positions;
 use crate::scenario::schema::Input;
 use crate::scenario::tokenise::{Token, Vocab};
 use crate::session::{RunKind, Session};
@@ -17,6 +18,8 @@ pub struct Facts {
     pub source: Padding,
     /// Padding of what the decoder reads; decoding calls have none.
     pub target: Padding,
+    /// Row of the table of positions that the model gives the first token.
+    pub first_row: usize,
     /// Nodes of the program's beginning that another run has shown already.
     pub from: usize,
 }
@@ -94,6 +97,10 @@ impl Facts {
             source_predicts: trains && source_predicts(session, run),
             source: padding(&inputs.source, &inputs.source_tokens, source, &session.source_words),
             target: padding(&inputs.target, &inputs.target_tokens, target, &session.target_words),
+            first_row: match session.model_of(run).positions {
+                Positions::Learned { offset, .. } => offset,
+                _ => 0,
+            },
             from: match r.kind {
                 RunKind::Backward | RunKind::Update => session.runs[run - 1].program.len(),
                 _ => 0,

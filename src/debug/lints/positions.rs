@@ -10,7 +10,8 @@ pub(super) fn look<T: Real>(look: &mut Look<'_, T>) {
         look.nodes().filter(|(id, n)| !is_derived(&n.path) && counts(look, *id, n)).map(|(id, _)| id).collect();
     for id in counted {
         let value = look.trace.value(id);
-        let expected = first_of_call(look, id) as f64;
+        let call = first_of_call(look, id);
+        let expected = (call + look.facts.first_row) as f64;
         let n = value.shape().len();
         let wrong = |i: &usize| value.get(*i) != expected + *i as f64;
         let Some(at) = (0..n).find(wrong) else {
@@ -19,7 +20,7 @@ pub(super) fn look<T: Real>(look: &mut Look<'_, T>) {
         let offset = value.get(0) - expected;
         let even = (0..n).all(|i| value.get(i) - i as f64 == value.get(0));
         // Some models count from 1 or 2; a cached call that disagrees with the ones before, or a jump, is no such choice.
-        let severity = if even && expected == 0.0 { Severity::Warning } else { Severity::Error };
+        let severity = if even && call == 0 { Severity::Warning } else { Severity::Error };
         let count = (0..n).filter(wrong).count();
         let args = [("wanted", brief(expected + at as f64)), ("offset", brief(offset))];
         let kind = (Lint::PositionsOffset, severity);

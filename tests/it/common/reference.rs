@@ -26,7 +26,7 @@ pub fn model(c: &Json) -> ModelConfig {
     let stack = |k: &str| {
         let layers = n(k).unwrap_or(0);
         let group = LayerConfig { repeat: layers, ..LayerConfig::default() };
-        (layers > 0).then(|| StackConfig { layers: vec![group], final_norm: yes("final_norm") })
+        (layers > 0).then(|| StackConfig { layers: vec![group], final_norm: yes("final_norm"), weight_groups: None })
     };
     let mut config: ModelConfig = serde_json::from_value(serde_json::json!({
         "d_model": c["d_model"], "heads": c["heads"], "d_k": c["d_k"], "d_v": c["d_v"], "d_ff": c["d_ff"],
@@ -36,7 +36,9 @@ pub fn model(c: &Json) -> ModelConfig {
     config.embedding = EmbeddingConfig { shared: false, scale: yes("embedding_scale"), ..EmbeddingConfig::default() };
     config.positions = match c["positions"].as_str() {
         Some("sinusoidal") => Positions::Sinusoidal { layout: PairLayout::Interleaved, base: 10_000.0 },
-        Some("learned") => Positions::Learned { max_len: n("max_len").expect("a length") },
+        Some("learned") => {
+            Positions::Learned { max_len: n("max_len").expect("a length"), offset: 0, skip_padding: false }
+        }
         Some("rope") => {
             Positions::Rotary { layout: PairLayout::Halves, base: c["rope_base"].as_f64().expect("a base"), dim: None }
         }
