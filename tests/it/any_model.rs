@@ -403,6 +403,7 @@ fn mistake(s: &mut Scenario, which: usize) -> &'static str {
     let m = &mut s.model;
     // A layer without settings of its own: those of the model hold for something.
     if let Some(stack) = m.encoder.as_mut().or(m.decoder.as_mut()) {
+        stack.weight_groups = None;
         stack.layers.push(LayerConfig::default());
     }
     match which {

@@ -32,7 +32,7 @@ const CASES: &[Case] = &[
     ("fraction_for_a_whole_number", "5:18", "model.d_model", "a whole number is needed here, not `4.5`", "see the embedded scenarios"),
     ("generation_too_long", "12:22", "runs[0].decode", "the run `inference` over 100000 tokens would record about 600079000000", "use fewer tokens, heads or layers"),
     ("generation_without_a_decoder", "12:12", "runs[0]", "the run `inference` generates, and for that it needs a decoder with an", "an encoder is run by `Encode()` or `Training"),
-    ("head_of_no_head", "6:9", "model.output", "there is no output head to tie or to add a bias to", "leave `none` out, or `tied` and `bias`"),
+    ("head_of_no_head", "6:9", "model.output", "there is no output head to tie or to change", "leave `none` out, or all other settings of the output"),
     ("heads_do_not_divide", "6:9", "model.heads", "3 heads do not divide d_model = 4", "choose a number of heads that divides d_mode"),
     ("id_outside", "11:32", "source.ids[1][1]", "id 7 is outside the vocabulary of 5", "ids go from 0 to 4"),
     ("kv_heads_do_not_divide", "8:43", "model.encoder.layers[1].kv_heads", "4 query heads cannot share 3 key/value heads evenly", "`kv_heads` must divide `heads`: 1 for multi-"),
