@@ -3,8 +3,9 @@
 //! One enum; a key, a `:` command, the palette and a recorded session all end here and share its names. The
 //! order of variants is the order of help. What an action needs beyond its name is its argument ([`Arg`]).
 
-use super::args::{Arg, ExportArgs, Place, Setting, Speed, StepTarget, Text, View};
+use super::args::{Arg, ExportArgs, Place, Setting, Speed, StepTarget, Text};
 use super::asked::{Sides, Train, UpdateNumber};
+use super::view::View;
 use crate::text::{Lang, Msg, tr};
 
 /// How an action is grouped in help.

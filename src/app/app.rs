@@ -7,10 +7,10 @@ use super::action::Action;
 use super::answer::Answer;
 use super::args::{ExportArgs, Text};
 use super::command::Names;
-use super::debugger::{Debugger, Page};
 use super::effect::{Effect, Found, Report};
 use super::input::Input;
 use super::messages::{Level, Message};
+use super::navigator::{Navigator, Page};
 use super::overlay::Overlay;
 use super::ui::{Settings, Ui};
 use crate::export::document::{self, document};
@@ -42,14 +42,14 @@ pub struct App {
     /// Settings, focus, overlays, messages.
     pub ui: Ui,
     /// The session and where one is in it.
-    pub debugger: Debugger,
+    pub nav: Navigator,
     /// What the last frame showed, so that pages have its size.
     pub page: Page,
     /// Where the recorded commands have led to.
     pub(super) placed: Vec<String>,
 }
 
-impl Names for Debugger {
+impl Names for Navigator {
     fn places(&self, prefix: &str, limit: usize) -> Vec<String> {
         let lower = prefix.to_lowercase();
         let mut out: Vec<String> = Vec::new();
@@ -76,13 +76,13 @@ impl App {
     pub fn new(session: Arc<Session>, run: Option<usize>, settings: Settings) -> Self {
         let mut app = Self {
             ui: Ui::new(settings),
-            debugger: Debugger::new(session, run),
+            nav: Navigator::new(session, run),
             page: Page::default(),
             placed: Vec::new(),
         };
         app.settle();
         if let Some(run) = run {
-            let name = app.debugger.session.runs[run].name.clone();
+            let name = app.nav.session.runs[run].name.clone();
             app.ui.record.push(Action::Run(Text(name)).line());
         }
         app.placed = app.place_lines();
@@ -93,13 +93,13 @@ impl App {
     pub fn input(&mut self, input: &Input) -> Vec<Effect> {
         let mut effects = Vec::new();
         if *input == Input::Tick {
-            if self.ui.play.on && !self.debugger.play_on(&self.ui) {
+            if self.ui.play.on && !self.nav.play_on(&self.ui) {
                 self.ui.play.on = false;
             }
             self.settle();
             return effects;
         }
-        if let Some(action) = self.ui.input(input, &self.debugger) {
+        if let Some(action) = self.ui.input(input, &self.nav) {
             self.act(action, &mut effects);
         }
         effects
@@ -108,15 +108,15 @@ impl App {
     /// Does an action.
     pub fn act(&mut self, action: Action, effects: &mut Vec<Effect>) {
         // Esc ends what takes long before anything else.
-        if action == Action::Cancel && self.ui.overlays.is_empty() && self.debugger.stop_training() {
+        if action == Action::Cancel && self.ui.overlays.is_empty() && self.nav.stop_training() {
             return self.settle();
         }
         if action == Action::Interrupt {
-            self.debugger.stop_training();
+            self.nav.stop_training();
         }
         // A script says what it means, a person is asked.
-        let unsaved = self.debugger.unsaved_edits();
-        if action == Action::Quit && self.debugger.live && unsaved > 0 {
+        let unsaved = self.nav.unsaved_edits();
+        if action == Action::Quit && self.nav.live && unsaved > 0 {
             self.ui.overlays.push(Overlay::Confirm {
                 question: Msg::new("tui.ask.unsaved").arg("count", unsaved),
                 effect: Box::new(Effect::Quit),
@@ -126,14 +126,14 @@ impl App {
         let recorded = self.ui.record.len();
         let said = self.ui.messages.said();
         let here = self.place_lines();
-        if let Some(rest) = self.ui.update(action, &self.debugger, effects) {
+        if let Some(rest) = self.ui.update(action, &self.nav, effects) {
             match rest {
                 Action::Export(args) => self.export(&args, effects),
                 Action::SaveSession(Text(name)) => match self.session_script(&name) {
                     Ok(effect) => effects.push(effect),
                     Err(msg) => self.ui.say(Level::Error, msg),
                 },
-                rest => self.debugger.update(&rest, &mut self.ui, self.page, effects),
+                rest => self.nav.update(&rest, &mut self.ui, self.page, effects),
             }
         }
         self.settle();
@@ -142,16 +142,16 @@ impl App {
 
     /// Does an action and says what became of it, as a script wants it: nothing is left open over the screen.
     pub fn tell(&mut self, action: Action) -> Told {
-        let before = self.debugger.spot();
+        let before = self.nav.spot();
         let said = self.ui.messages.said();
         let mut told = Told::default();
         self.act(action, &mut told.effects);
         told.messages = self.ui.messages.since(said);
         told.answers = std::mem::take(&mut self.ui.answers);
-        told.moved = self.debugger.spot() != before;
+        told.moved = self.nav.spot() != before;
         if told.moved {
             let number = self.ui.settings.digits;
-            told.line = self.debugger.line(number, usize::MAX).map(|l| l.text());
+            told.line = self.nav.line(number, usize::MAX).map(|l| l.text());
         }
         self.ui.overlays.clear();
         told
@@ -162,7 +162,7 @@ impl App {
         match report {
             Report::Reference(found) => {
                 let Found { reference, run, options } = *found;
-                self.debugger.compare_with(reference, run, &options, &mut self.ui);
+                self.nav.compare_with(reference, run, &options, &mut self.ui);
             }
             report => self.ui.report(report),
         }
@@ -184,24 +184,24 @@ impl App {
     /// Time to the next tick; `None` where nothing moves by itself.
     pub fn interval(&self) -> Option<Duration> {
         // What goes on by itself is looked after often enough to be seen moving.
-        let busy = self.debugger.training().is_busy() || self.debugger.is_rounding().is_some();
+        let busy = self.nav.training().is_busy() || self.nav.is_rounding().is_some();
         let news = busy.then_some(NEWS);
         self.ui.play.interval().or(news)
     }
 
     /// Brings what depends on settings and place up to date.
     fn settle(&mut self) {
-        self.debugger.prepare(&mut self.ui);
+        self.nav.prepare(&mut self.ui);
         let digits = match self.ui.settings.digits {
             NumberFormat::Decimals(d) | NumberFormat::Scientific(d) => d,
             NumberFormat::Shortest | NumberFormat::Bits => 4,
         };
         let rounding = self.ui.settings.rounding.then_some(digits);
-        self.debugger.round_to(rounding);
-        self.debugger.lang = self.ui.settings.lang;
-        let label = self.debugger.step().map(crate::walkthrough::Step::label).unwrap_or_default();
+        self.nav.round_to(rounding);
+        self.nav.lang = self.ui.settings.lang;
+        let label = self.nav.step().map(crate::walkthrough::Step::label).unwrap_or_default();
         self.ui.step_label.clone_from(&label);
-        self.ui.export_stem = format!("{}-{label}", file_stem(&self.debugger.session.scenario.name));
+        self.ui.export_stem = format!("{}-{label}", file_stem(&self.nav.session.scenario.name));
     }
 
     fn export(&mut self, args: &ExportArgs, effects: &mut Vec<Effect>) {
@@ -212,7 +212,7 @@ impl App {
     }
 
     fn exported(&self, args: &ExportArgs) -> Result<Effect, Msg> {
-        let d = &self.debugger;
+        let d = &self.nav;
         let format = args.format.as_deref().map_or(Ok(Format::Text), Format::parse)?;
         let label = d.step().map(crate::walkthrough::Step::label).unwrap_or_default();
         let selection = Selection::parse(args.range.as_deref().unwrap_or(&label))?;

@@ -2,6 +2,7 @@
 
 use super::config::{ColorMode, GlyphSet, ScaleMode};
 use super::hint::{nearest, not_one_of};
+use super::view::View;
 use crate::text::{Lang, Msg, NumberFormat};
 
 /// The argument of an action.
@@ -159,120 +160,8 @@ impl Arg for Speed {
     }
 }
 
-/// What the main area shows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum View {
-    /// The step: formula, operands, result, derivation.
-    #[default]
-    Step,
-    /// All heads of a layer side by side.
-    Heads,
-    /// Norms along the residual stream; the same head across layers.
-    Layers,
-    /// Probabilities as bars.
-    Probs,
-    /// Shapes and cost of every op.
-    Costs,
-    /// The positional encoding.
-    Positions,
-    /// One row followed through all steps.
-    Token,
-    /// What happened.
-    Log,
-    /// Two runs in two columns.
-    Compare,
-    /// Breakpoints and watches.
-    Debug,
-    /// Training beside inference, stage by stage.
-    Stages,
-    /// What each position sees and must predict in training.
-    Teacher,
-    /// What each decoding call finds in the KV cache and adds to it.
-    Cache,
-    /// Two runs side by side.
-    Side,
-    /// Training: losses, gradients, attention and embeddings across updates.
-    Training,
-}
-
-impl View {
-    /// All views, in the order of their keys.
-    pub const ALL: [View; 15] = [
-        View::Step,
-        View::Heads,
-        View::Layers,
-        View::Probs,
-        View::Costs,
-        View::Positions,
-        View::Token,
-        View::Log,
-        View::Compare,
-        View::Debug,
-        View::Stages,
-        View::Teacher,
-        View::Cache,
-        View::Side,
-        View::Training,
-    ];
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            View::Step => "step",
-            View::Heads => "heads",
-            View::Layers => "layers",
-            View::Probs => "probs",
-            View::Costs => "costs",
-            View::Positions => "positions",
-            View::Token => "token",
-            View::Log => "log",
-            View::Compare => "compare",
-            View::Debug => "debug",
-            View::Stages => "stages",
-            View::Teacher => "teacher",
-            View::Cache => "cache",
-            View::Side => "side",
-            View::Training => "training",
-        }
-    }
-
-    /// Catalogue key of its title.
-    pub fn key(self) -> &'static str {
-        match self {
-            View::Step => "tui.view.step",
-            View::Heads => "tui.view.heads",
-            View::Layers => "tui.view.layers",
-            View::Probs => "tui.view.probs",
-            View::Costs => "tui.view.costs",
-            View::Positions => "tui.view.positions",
-            View::Token => "tui.view.token",
-            View::Log => "tui.view.log",
-            View::Compare => "tui.view.compare",
-            View::Debug => "tui.view.debug",
-            View::Stages => "tui.view.stages",
-            View::Teacher => "tui.view.teacher",
-            View::Cache => "tui.view.cache",
-            View::Side => "tui.view.side",
-            View::Training => "tui.view.training",
-        }
-    }
-
-    /// Whether keys move in the view itself, wherever the focus was.
-    pub fn takes_keys(self) -> bool {
-        matches!(self, View::Side | View::Training)
-    }
-
-    /// The view after (or before) this one, around.
-    #[must_use]
-    pub fn step(self, forward: bool) -> Self {
-        let at = Self::ALL.iter().position(|v| *v == self).unwrap_or(0);
-        let n = Self::ALL.len();
-        Self::ALL[(at + if forward { 1 } else { n - 1 }) % n]
-    }
-}
-
 impl Arg for View {
-    const USAGE: &'static str = "step | heads | layers | probs | costs | positions | token | log | compare | debug | stages | teacher | cache | side | training";
+    const USAGE: &'static str = View::USAGE;
     fn parse(text: &str) -> Result<Self, Msg> {
         Self::ALL.into_iter().find(|v| v.name() == text).ok_or_else(|| bad(text, Self::USAGE))
     }

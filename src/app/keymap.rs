@@ -7,6 +7,7 @@ use std::fmt::{self, Write as _};
 use super::action::Action;
 use super::hint::nearest;
 use super::key::{Key, KeySeq};
+use super::view::View;
 use crate::text::{Lang, Msg, tr};
 
 /// Where keys are pressed.
@@ -131,6 +132,13 @@ impl Keymap {
             for (keys, line) in entries {
                 let warning = map.bind(&context, &keys, &line).err();
                 assert!(warning.is_none(), "assets/keymap.ron: {warning:?}");
+            }
+        }
+        // Views come with their keys.
+        for view in View::ALL {
+            for keys in view.keys() {
+                let bound = map.bind(Context::Global.name(), keys, &Action::View(view).line());
+                assert!(bound.is_ok(), "{}: {bound:?}", view.name());
             }
         }
         map

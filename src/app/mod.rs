@@ -12,7 +12,6 @@ pub mod args;
 pub mod asked;
 pub mod command;
 pub mod config;
-pub mod debugger;
 pub mod edit;
 pub mod effect;
 pub mod hint;
@@ -21,10 +20,13 @@ pub mod jumps;
 pub mod key;
 pub mod keymap;
 pub mod messages;
+pub mod navigator;
 pub mod overlay;
 pub mod play;
 mod script;
 pub mod ui;
+pub mod view;
+pub mod views;
 
 #[cfg(test)]
 mod ui_tests;

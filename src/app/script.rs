@@ -6,9 +6,9 @@ use std::sync::Arc;
 use super::action::{Action, Group};
 use super::app::App;
 use super::args::Text;
-use super::debugger::Debugger;
 use super::effect::Effect;
 use super::messages::Level;
+use super::navigator::Navigator;
 use crate::text::Msg;
 
 /// Whether an action is kept as it is: it changes or asks for something, and is no way of going somewhere.
@@ -39,7 +39,7 @@ fn is_kept(action: &Action) -> bool {
 }
 
 /// The commands that lead to where one is.
-fn place(d: &Debugger) -> Vec<String> {
+fn place(d: &Navigator) -> Vec<String> {
     let Some(step) = d.step() else {
         return Vec::new();
     };
@@ -54,7 +54,7 @@ fn place(d: &Debugger) -> Vec<String> {
 }
 
 /// The command that puts the cursor where it is, where that is not where one arrives.
-fn cursor(d: &Debugger) -> Option<String> {
+fn cursor(d: &Navigator) -> Option<String> {
     let view = d.view()?;
     if d.index().iter().all(|i| *i == 0) || d.depth() > 0 {
         return None;
@@ -88,7 +88,7 @@ impl App {
                 self.ui.record.push(line);
                 // A run's steps begin at its first one, an edited session goes on where one was.
                 self.placed = match action {
-                    Action::Run(_) => place(&self.debugger),
+                    Action::Run(_) => place(&self.nav),
                     _ => here.to_vec(),
                 };
             }
@@ -97,15 +97,15 @@ impl App {
 
     /// Where one is, as commands that lead there: to the step and, where an action reads the cursor, to the cell.
     pub(super) fn place_lines(&self) -> Vec<String> {
-        let mut lines = place(&self.debugger);
-        lines.extend(cursor(&self.debugger));
+        let mut lines = place(&self.nav);
+        lines.extend(cursor(&self.nav));
         lines
     }
 
     /// The record as a file of commands that ends where one is.
     pub(super) fn session_script(&self, name: &str) -> Result<Effect, Msg> {
         let file = if name.is_empty() { format!("{}.commands", self.ui.export_stem) } else { name.to_owned() };
-        let scenario = &self.debugger.session.scenario.name;
+        let scenario = &self.nav.session.scenario.name;
         let scenario = scenario.replace(['\n', '\r'], " ");
         let mut text = format!("# {scenario}\n");
         let here = self.place_lines();

@@ -3,7 +3,7 @@
 
 use super::action::Action;
 use super::answer::Answer;
-use super::args::{Arg, ExportArgs, Setting, Text, View};
+use super::args::{Arg, ExportArgs, Setting, Text};
 use super::command::{History, Names};
 use super::config::{ColorMode, Config, GlyphSet, ScaleMode, THEMES};
 use super::effect::{Effect, Report};
@@ -13,6 +13,7 @@ use super::keymap::{Context, Keymap, Lookup};
 use super::messages::{Level, Messages};
 use super::overlay::{ExportForm, Overlay, Palette, Prompt, PromptKind, Scrolling, Taken};
 use super::play::Play;
+use super::view::View;
 use crate::text::{Lang, Msg, NumberFormat};
 
 /// Which part of the screen the arrows move in.

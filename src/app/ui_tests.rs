@@ -1,7 +1,6 @@
 //! Keys as strings in, state and effects out.
 
 use super::action::Action;
-use super::args::View;
 use super::config::GlyphSet;
 use super::effect::{Effect, Report};
 use super::input::Input;
@@ -9,6 +8,7 @@ use super::key::KeySeq;
 use super::messages::Level;
 use super::overlay::{Item, Overlay};
 use super::ui::{Focus, Settings, Ui};
+use super::view::View;
 use crate::text::{Lang, Msg, NumberFormat};
 
 struct Run {

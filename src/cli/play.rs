@@ -122,7 +122,7 @@ fn play(app: &mut App, commands: Vec<Action>, json: bool, out: &mut dyn Write) -
             };
             let object = json!({
                 "command": command,
-                "step": app.debugger.step().map(crate::walkthrough::Step::label),
+                "step": app.nav.step().map(crate::walkthrough::Step::label),
                 "cell": told.line,
                 "messages": messages.iter().map(|m| json!({"level": level(m.level), "text": m.text.render(lang)})).collect::<Vec<_>>(),
                 "answers": answers.iter().map(|a| json!({"title": a.title.render(lang), "rows": rows(a)})).collect::<Vec<_>>(),
@@ -146,7 +146,7 @@ fn play(app: &mut App, commands: Vec<Action>, json: bool, out: &mut dyn Write) -
                 writeln!(out, "{text}")?;
             }
             if told.moved {
-                if let Some(place) = app.debugger.place(lang) {
+                if let Some(place) = app.nav.place(lang) {
                     writeln!(out, "{}", escape(&place))?;
                 }
                 if let Some(line) = &told.line {

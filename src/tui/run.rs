@@ -15,9 +15,9 @@ use super::theme::{Depth, Environment, Theme};
 use super::{overlays, snapshot, terminal};
 use crate::app::action::Action;
 use crate::app::app::App;
-use crate::app::debugger::TreeRow;
 use crate::app::effect::{Effect, Report};
 use crate::app::input::{Input, Mouse, MouseKind};
+use crate::app::navigator::TreeRow;
 use crate::app::overlay::Overlay;
 use crate::app::ui::{Focus, Settings};
 
@@ -87,20 +87,20 @@ impl OnTerminal {
         match target {
             Target::Row(TreeRow::Phase { first, .. }) => {
                 self.app.ui.focus = Focus::Steps;
-                self.app.debugger.fold(first);
+                self.app.nav.fold(first);
             }
             Target::Row(TreeRow::Step(at)) => {
                 self.app.ui.focus = Focus::Steps;
-                self.app.debugger.jump_to(at);
+                self.app.nav.jump_to(at);
             }
-            Target::Row(TreeRow::Inner { depth, at }) => self.app.debugger.choose_inner(depth, at),
+            Target::Row(TreeRow::Inner { depth, at }) => self.app.nav.choose_inner(depth, at),
             Target::Cell(view, index) => {
                 self.app.ui.focus = Focus::Stage;
-                self.app.debugger.select_in_plane(view, &index);
+                self.app.nav.select_in_plane(view, &index);
             }
             Target::Term(term) => {
                 self.app.ui.focus = Focus::Text;
-                self.app.debugger.choose_term(term);
+                self.app.nav.choose_term(term);
             }
         }
         Some(Vec::new())
@@ -182,7 +182,7 @@ pub fn run(mut app: App) -> io::Result<App> {
     terminal::install_panic_hook();
     let environment = Environment::read();
     let look = look(&app.ui.settings, environment);
-    app.debugger.live = true;
+    app.nav.live = true;
     let mut program = OnTerminal { app, environment, look, shown: Shown::default() };
     event_loop::run(&mut program)?;
     Ok(program.app)

@@ -41,17 +41,17 @@ fn text(row: &Row) -> String {
 }
 
 fn at(app: &App) -> usize {
-    app.debugger.position()
+    app.nav.position()
 }
 
 fn path(app: &App) -> String {
-    let (run, cell) = app.debugger.cell().unwrap();
-    app.debugger.session.runs[run].program.node(cell.node).path.to_string()
+    let (run, cell) = app.nav.cell().unwrap();
+    app.nav.session.runs[run].program.node(cell.node).path.to_string()
 }
 
 fn failed(app: &App) -> Vec<(usize, Severity)> {
-    let steps = 0..app.debugger.steps.list().len();
-    steps.filter_map(|i| Some((i, app.debugger.failed(i)?))).collect()
+    let steps = 0..app.nav.steps.list().len();
+    steps.filter_map(|i| Some((i, app.nav.failed(i)?))).collect()
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn text_of(told: &Told) -> String {
 }
 
 fn label(app: &App) -> String {
-    app.debugger.step().unwrap().label()
+    app.nav.step().unwrap().label()
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn the_steps_of_another_run_have_marks_of_their_own() {
     });
     let mut app = self::app(session, Some(0));
     say(&mut app, "next-failed");
-    assert_eq!(app.debugger.run, Some(1));
+    assert_eq!(app.nav.run, Some(1));
     assert!(path(&app).starts_with("encoder.0.self_attn."));
 }
 

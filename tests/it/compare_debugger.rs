@@ -10,9 +10,9 @@ use ratatui::layout::Rect;
 use serde_json::Value as Json;
 use tui_transformer::app::action::Action;
 use tui_transformer::app::app::App;
-use tui_transformer::app::args::View;
 use tui_transformer::app::effect::Effect;
 use tui_transformer::app::ui::Settings;
+use tui_transformer::app::view::View;
 use tui_transformer::program::NodeId;
 use tui_transformer::session::{self, Session};
 use tui_transformer::tui::run::{draw, look};
@@ -138,9 +138,9 @@ fn the_screen_shows_both_columns_and_marks_what_differs() {
     assert!(headings, "{screen}");
     assert!(screen.contains("computed from the reference's operands it differs"), "{screen}");
     // The reference's number of the worst cell stands in the second column.
-    let program = &app.debugger.session.runs[0].program;
+    let program = &app.nav.session.runs[0].program;
     let node = program.find("encoder.0.ffn.act").expect("a node");
-    let standing = app.debugger.beside(0, node).expect("compared");
+    let standing = app.nav.beside(0, node).expect("compared");
     let against = standing.checked.and_then(|c| c.against.as_ref());
     let cell = &against.expect("compared").cells[0];
     assert_eq!(standing.theirs.expect("it fits")[cell.flat], Some(cell.theirs));
@@ -152,9 +152,9 @@ fn the_screen_shows_both_columns_and_marks_what_differs() {
 fn a_node_that_the_reference_lacks_has_one_column() {
     let mut app = App::new(opened(Path::new(&format!("{CASE}.ron"))), None, Settings::default());
     act(&mut app, &format!("compare {CASE}.safetensors"));
-    let program = &app.debugger.session.runs[0].program;
+    let program = &app.nav.session.runs[0].program;
     let lacks = |id: NodeId| {
-        let standing = app.debugger.beside(0, id).expect("it was compared");
+        let standing = app.nav.beside(0, id).expect("it was compared");
         standing.checked.is_some_and(|c| c.against.is_none())
     };
     let lacking = program.nodes().find(|(id, _)| lacks(*id)).expect("one");
@@ -205,15 +205,15 @@ fn a_difference_between_steps_is_at_a_step() {
     let scenario = changed(folder.path(), "eps: 0.00001", "eps: 0.001");
     let mut app = App::new(opened(&scenario), None, Settings::default());
     act(&mut app, &format!("compare {CASE}.ron"));
-    let first = app.debugger.step().map(|s| s.number.clone());
+    let first = app.nav.step().map(|s| s.number.clone());
     act(&mut app, "next-diff");
-    let step = app.debugger.step().expect("a step");
+    let step = app.nav.step().expect("a step");
     assert_ne!(Some(step.number.clone()), first);
-    let differs = app.debugger.view().expect("a view");
-    let program = &app.debugger.session.runs[0].program;
+    let differs = app.nav.view().expect("a view");
+    let program = &app.nav.session.runs[0].program;
     let path = &program.node(differs.node).path;
     assert!(path.contains("norm1"), "{path}");
-    let at = app.debugger.steps.list();
+    let at = app.nav.steps.list();
     let here = at.iter().find(|s| s.number == step.number).expect("a step");
     let shown = |v: &tui_transformer::walkthrough::View| program.node(v.node).path.contains("norm1");
     assert!(here.views.iter().any(shown));

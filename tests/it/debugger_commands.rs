@@ -36,11 +36,11 @@ fn lines(app: &mut App, line: &str) -> Vec<String> {
 }
 
 fn step(app: &App) -> String {
-    app.debugger.step().expect("a step").label()
+    app.nav.step().expect("a step").label()
 }
 
 fn cell(app: &App) -> String {
-    let d = &app.debugger;
+    let d = &app.nav;
     d.view().expect("a view").cell_name(d.index())
 }
 
@@ -132,9 +132,9 @@ fn continue_and_reverse_continue_stop_and_say_why() {
     assert_eq!(lines(&mut app, "delete all"), ["1 deleted"]);
     // Without anything: at this step; the same again takes it away.
     tell(&mut app, "break");
-    assert!(app.debugger.has_break(68) && !app.debugger.has_break(67));
+    assert!(app.nav.has_break(68) && !app.nav.has_break(67));
     tell(&mut app, "break");
-    assert!(app.debugger.breaks.breakpoints().is_empty());
+    assert!(app.nav.breaks.breakpoints().is_empty());
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn what_no_step_shows_is_opened_beside_the_step() {
     tell(&mut app, "break run:inference gen.*.decoder.1.norm3.out");
     for frame in 0..3 {
         tell(&mut app, "continue");
-        let d = &app.debugger;
+        let d = &app.nav;
         assert!(d.is_aside());
         let view = d.view().expect("a view");
         let path = &d.session.runs[view.run].program.node(view.node).path;
@@ -152,7 +152,7 @@ fn what_no_step_shows_is_opened_beside_the_step() {
     }
     assert!(lines(&mut app, "continue")[0].starts_with("nothing stops"));
     tell(&mut app, "reverse-continue");
-    assert_eq!(app.debugger.position(), 92);
+    assert_eq!(app.nav.position(), 92);
 }
 
 #[test]
@@ -285,7 +285,7 @@ fn a_number_is_a_choice_that_holds_one() {
     let mut app = app("water_class", Lang::En);
     let told = tell(&mut app, "edit attention.scale = 0.5");
     assert!(told.messages.iter().all(|m| m.level != Level::Error), "{:?}", told.messages);
-    assert_eq!(app.debugger.edit_count(), 1);
+    assert_eq!(app.nav.edit_count(), 1);
 }
 
 #[test]
@@ -308,7 +308,6 @@ fn values_are_searched_for_beyond_a_bound() {
     let mut app = app("water_class", Lang::En);
     tell(&mut app, "step 25");
     assert_eq!(tell(&mut app, "search > 0.68").messages, []);
-    let value =
-        app.debugger.cell().and_then(|(run, c)| Some(app.debugger.session.trace(run).ok()?.get(c.node)?.get(c.flat)));
+    let value = app.nav.cell().and_then(|(run, c)| Some(app.nav.session.trace(run).ok()?.get(c.node)?.get(c.flat)));
     assert!(value.is_some_and(|x| x > 0.68), "{value:?}");
 }

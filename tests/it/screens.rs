@@ -8,13 +8,14 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use tui_transformer::app::action::Action;
 use tui_transformer::app::app::App;
-use tui_transformer::app::args::{StepTarget, View};
+use tui_transformer::app::args::StepTarget;
 use tui_transformer::app::config::GlyphSet;
 use tui_transformer::app::effect::Effect;
 use tui_transformer::app::input::Input;
 use tui_transformer::app::key::{Key, KeySeq};
 use tui_transformer::app::overlay::Overlay;
 use tui_transformer::app::ui::Settings;
+use tui_transformer::app::view::View;
 use tui_transformer::scenario;
 use tui_transformer::session::{self, Session};
 use tui_transformer::tensor::slice::Slice;
@@ -52,12 +53,12 @@ fn type_in(app: &mut App, text: &str) -> Vec<Effect> {
 }
 
 fn label(app: &App) -> String {
-    app.debugger.step().expect("a step").label()
+    app.nav.step().expect("a step").label()
 }
 
 fn cursor(app: &App) -> String {
-    let view = app.debugger.view().expect("a view");
-    view.cell_name(app.debugger.index())
+    let view = app.nav.view().expect("a view");
+    view.cell_name(app.nav.index())
 }
 
 /// Every step in every view at these sizes, in both languages and all glyph sets.
@@ -124,7 +125,7 @@ fn enter_alone_leads_from_the_prediction_to_an_embedding() {
     assert_eq!(label(&app), "94");
     assert!(cursor(&app).starts_with("predicted_id"), "{}", cursor(&app));
     // Tensors outside the steps share short names between layers: a place is its cell.
-    let place = |app: &App| (label(app), app.debugger.cell());
+    let place = |app: &App| (label(app), app.nav.cell());
     let mut seen = vec![place(&app)];
     for _ in 0..200 {
         press(&mut app, "enter");
@@ -135,8 +136,8 @@ fn enter_alone_leads_from_the_prediction_to_an_embedding() {
         assert!(!seen.contains(&here), "goes round: {here:?} after {seen:?}");
         seen.push(here);
     }
-    let (run, cell) = app.debugger.cell().expect("a cell");
-    let path = app.debugger.session.runs[run].program.node(cell.node).path.to_string();
+    let (run, cell) = app.nav.cell().expect("a cell");
+    let path = app.nav.session.runs[run].program.node(cell.node).path.to_string();
     assert!(path.contains("embed"), "ends at {path}: {seen:?}");
     for back in seen.iter().rev().skip(1) {
         press(&mut app, "backspace");
@@ -155,7 +156,7 @@ fn keys_do_what_they_say() {
     type_in(&mut app, "go A1[2,1]");
     press(&mut app, "enter");
     assert!(cursor(&app).starts_with("A1"), "{}", cursor(&app));
-    assert_eq!(app.debugger.index(), [2, 1]);
+    assert_eq!(app.nav.index(), [2, 1]);
     press(&mut app, "2");
     assert_eq!(app.ui.view, View::Heads);
     press(&mut app, "1 L");
@@ -188,7 +189,7 @@ fn a_range_that_is_none_keeps_the_export_form() {
 #[test]
 fn leaving_with_edits_asks_once() {
     let mut app = app(Lang::En, GlyphSet::default());
-    app.debugger.live = true;
+    app.nav.live = true;
     let told = app.tell(Action::parse("edit Q1[0,0] = 2").unwrap());
     assert_eq!(told.messages, [], "an answer");
     assert_eq!(press(&mut app, "q"), [], "a question");
@@ -291,7 +292,7 @@ fn tables_of_the_formula_come_first_and_those_left_out_are_named() {
 fn a_tensor_that_the_steps_formula_does_not_name_has_its_own() {
     let mut app = app(Lang::En, GlyphSet::Unicode);
     go(&mut app, 94);
-    let formula = |app: &App| app.debugger.formula();
+    let formula = |app: &App| app.nav.formula();
     assert!(formula(&app).starts_with("Logits = "), "{}", formula(&app));
     app.act(Action::parse("go X_inf3[2,0]").unwrap(), &mut Vec::new());
     assert_eq!(cursor(&app), "X_inf3[2][0]");
@@ -412,23 +413,23 @@ fn colours_have_no_shades_over_them_and_titles_their_own_colour() {
 #[test]
 fn rounding_goes_on_in_the_background_where_somebody_watches() {
     let mut app = app(Lang::En, GlyphSet::Unicode);
-    app.debugger.live = true;
+    app.nav.live = true;
     press(&mut app, "r");
-    if app.debugger.is_rounding().is_some() {
-        assert_eq!(app.debugger.round, None);
+    if app.nav.is_rounding().is_some() {
+        assert_eq!(app.nav.round, None);
         assert!(app.interval().is_some());
         assert!(text(&app, (120, 36)).contains("computing"));
         press(&mut app, ".");
         assert_eq!(label(&app), "2");
     }
     let begun = std::time::Instant::now();
-    while app.debugger.round.is_none() {
+    while app.nav.round.is_none() {
         assert!(begun.elapsed().as_secs() < 60, "no end");
         app.input(&Input::Tick);
     }
-    assert_eq!(app.debugger.is_rounding(), None);
+    assert_eq!(app.nav.is_rounding(), None);
     press(&mut app, "r");
-    assert_eq!(app.debugger.round, None);
+    assert_eq!(app.nav.round, None);
 }
 
 /// Every view at every size in every language and glyph set, as one number each: a change of any of them is seen.

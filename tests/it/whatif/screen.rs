@@ -76,14 +76,14 @@ fn an_edit_answers_with_what_changed_and_the_screen_marks_it() {
     assert!(said.contains("loss: 1.9465 →"), "{said}");
     assert!(said.contains("encoder.0.self_attn.q: 1 of 16 cells"), "{said}");
     assert!(said.contains("predictions"), "{said}");
-    let here = app.debugger.step().expect("a step").label();
+    let here = app.nav.step().expect("a step").label();
     assert!(said.contains(&format!("first changed step: {here} ")), "{said}");
     // In the title, beside the steps from here on, in the table; and what it was.
     let screen = shown(&app);
     assert!(screen.contains("edits: 1 · loss 1.9465 → "), "{screen}");
     assert!(screen.contains("before the edits: "), "{screen}");
-    let at = app.debugger.position();
-    assert!(app.debugger.step_changed(at) && !app.debugger.step_changed(at - 1));
+    let at = app.nav.position();
+    assert!(app.nav.step_changed(at) && !app.nav.step_changed(at - 1));
     assert!(screen.matches('Δ').count() > 2, "{screen}");
     // Undone: the screen as it was, but for the message.
     run(&mut app, &["undo", "step 1"]);
@@ -99,21 +99,21 @@ fn an_edit_answers_with_what_changed_and_the_screen_marks_it() {
 fn a_key_ablates_what_the_cursor_is_on_and_the_place_is_kept() {
     let mut app = app();
     run(&mut app, &["go Q2[1,1]"]);
-    let before = (app.debugger.spot(), app.debugger.step().map(tui_transformer::walkthrough::Step::label));
+    let before = (app.nav.spot(), app.nav.step().map(tui_transformer::walkthrough::Step::label));
     for key in "a".parse::<KeySeq>().expect("a key").0 {
         app.input(&Input::Key(key));
     }
-    assert_eq!(app.debugger.edit_count(), 1);
-    assert_eq!(app.debugger.spot(), before.0);
+    assert_eq!(app.nav.edit_count(), 1);
+    assert_eq!(app.nav.spot(), before.0);
     assert_eq!(app.ui.record.last().map(String::as_str), Some("ablate head encoder.0.self_attn.1"));
     app.ui.overlays.clear();
     // Settings build the programs anew: the step and the cell stay.
     run(&mut app, &["edit placement = pre", "edit scale = none"]);
-    assert_eq!(app.debugger.spot(), before.0);
-    assert_eq!(app.debugger.step().map(tui_transformer::walkthrough::Step::label), before.1);
+    assert_eq!(app.nav.spot(), before.0);
+    assert_eq!(app.nav.step().map(tui_transformer::walkthrough::Step::label), before.1);
     // Fewer steps: the same number, or the nearest before it.
     run(&mut app, &["step 95", "edit norm.kind = none"]);
-    let label = app.debugger.step().expect("a step").label();
+    let label = app.nav.step().expect("a step").label();
     assert_eq!(label, "95");
 }
 
@@ -127,18 +127,18 @@ fn a_key_begins_the_edit_of_the_cell_under_the_cursor() {
     };
     run(&mut app, &["go Q2[1,1]"]);
     press(&mut app, "E 0 . 5 enter");
-    let run_of = app.debugger.step().expect("a step").run;
-    let q = values(&app.debugger.session, &app.debugger.session.runs[run_of].name, "encoder.0.self_attn.q");
+    let run_of = app.nav.step().expect("a step").run;
+    let q = values(&app.nav.session, &app.nav.session.runs[run_of].name, "encoder.0.self_attn.q");
     assert_eq!(q[(4 + 1) * 2 + 1], 0.5);
     app.ui.overlays.clear();
     // In a sub-step, whose symbols are no names elsewhere.
     run(&mut app, &["step 40", "in"]);
     press(&mut app, "E 7 enter");
-    let view = app.debugger.view().expect("a view").clone();
-    let value = app.debugger.trace(view.run).expect("runs").value(view.node);
-    let (_, cell) = app.debugger.cell().expect("a cell");
-    assert_eq!((value.get(cell.flat), app.debugger.edit_count()), (7.0, 2));
-    assert!(!app.debugger.step().expect("a step").label().ends_with("40"));
+    let view = app.nav.view().expect("a view").clone();
+    let value = app.nav.trace(view.run).expect("runs").value(view.node);
+    let (_, cell) = app.nav.cell().expect("a cell");
+    assert_eq!((value.get(cell.flat), app.nav.edit_count()), (7.0, 2));
+    assert!(!app.nav.step().expect("a step").label().ends_with("40"));
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn what_is_wrong_is_said_with_its_column() {
         let text = error(&mut app, line);
         assert!(text.starts_with(said), "{line}: {text}");
     }
-    assert_eq!(app.debugger.edit_count(), 0);
+    assert_eq!(app.nav.edit_count(), 0);
     assert!(app.ui.record.is_empty(), "{:?}", app.ui.record);
     let told = app.tell(Action::Undo);
     assert_eq!(told.messages[0].text.key, "edit.nothing_to_undo");
@@ -169,7 +169,7 @@ fn saving_writes_a_scenario_that_opens_to_the_same_bits() {
     assert_eq!(path, "notes/what if.ron");
     let back = syntax::read(&path, &text).expect("a scenario");
     let back = open(back, None, Options::default()).expect("opens");
-    same(&app.debugger.session, &back);
+    same(&app.nav.session, &back);
     let told = app.tell(Action::parse("save").expect("a command"));
     assert_eq!(written(told.effects).0, "water_class-edited.ron");
 }
@@ -205,9 +205,9 @@ fn a_session_is_saved_as_commands_and_replayed() {
         let told = two.tell(action);
         assert!(told.messages.iter().all(|m| !m.text.key.contains("error")), "{text}");
     }
-    same(&one.debugger.session, &two.debugger.session);
-    assert_eq!(one.debugger.spot(), two.debugger.spot(), "{text}");
-    assert_eq!(one.debugger.edit_count(), two.debugger.edit_count());
+    same(&one.nav.session, &two.nav.session);
+    assert_eq!(one.nav.spot(), two.nav.spot(), "{text}");
+    assert_eq!(one.nav.edit_count(), two.nav.edit_count());
     assert_eq!(one.ui.settings.digits, two.ui.settings.digits);
     // And what is saved of the replay is the same session again.
     let told = two.tell(Action::parse("save-session a.commands").expect("a command"));
@@ -216,8 +216,8 @@ fn a_session_is_saved_as_commands_and_replayed() {
     for action in command::script(&again).expect("commands") {
         three.tell(action);
     }
-    same(&one.debugger.session, &three.debugger.session);
-    assert_eq!(one.debugger.spot(), three.debugger.spot());
+    same(&one.nav.session, &three.nav.session);
+    assert_eq!(one.nav.spot(), three.nav.spot());
 }
 
 #[test]

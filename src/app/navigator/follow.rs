@@ -1,0 +1,206 @@
+//! The why-chain: from a number to the numbers it was made of, step by step, and back.
+
+use std::collections::{HashSet, VecDeque};
+
+use super::Navigator;
+use super::model::names;
+use crate::explain::{Explainer, Line, Style, formula};
+use crate::export::document::step_formula;
+use crate::program::{Leaf, NodeId, Op};
+use crate::session::Place;
+use crate::tensor::Slice;
+use crate::text::NumberFormat;
+use crate::trace::AnyTrace;
+use crate::trace::derive::{Arithmetic, Cell};
+use crate::walkthrough::View;
+
+impl Navigator {
+    /// The written derivation of the cursor cell.
+    pub fn line(&self, number: NumberFormat, most_terms: usize) -> Option<Line> {
+        let (run, _) = self.cell()?;
+        self.line_in(&*self.trace(run)?, number, most_terms)
+    }
+
+    /// The derivation of the cursor cell from the exact numbers, where what is shown was rounded as one goes.
+    pub fn exact_line(&self, number: NumberFormat, most_terms: usize) -> Option<Line> {
+        self.round?;
+        let (run, _) = self.cell()?;
+        self.line_in(self.session.trace(run).ok()?, number, most_terms)
+    }
+
+    /// The formula of the step; where it does not name the tensor looked at, that tensor's own.
+    pub fn formula(&self) -> String {
+        let (Some(step), Some(view)) = (self.step(), self.view()) else {
+            return String::new();
+        };
+        let of_step = step_formula(&self.session, &self.steps, self.at, step);
+        if names(&of_step, &view.symbol) {
+            return of_step;
+        }
+        let program = &self.session.runs[view.run].program;
+        let name = |id| {
+            let session = &self.session;
+            session.tensor_name(&self.steps, view.run, id, &view.slice, self.at)
+        };
+        let own = formula(program, view.node, &name);
+        if own.is_empty() || own == view.symbol { of_step } else { format!("{} = {own}", view.symbol) }
+    }
+
+    fn line_in(&self, trace: &AnyTrace, number: NumberFormat, most_terms: usize) -> Option<Line> {
+        let (run, cell) = self.cell()?;
+        let explainer = Explainer::new(trace).speaking(self.lang);
+        let name = self.view()?.cell_name(&self.index);
+        let names = |c: Cell| self.session.cell_name(&self.steps, run, c, self.at);
+        Some(explainer.line(&name, cell, &Style { number, most_terms }, &names))
+    }
+
+    /// Which of the line's numbers Enter goes into.
+    pub fn chosen_term(&self, line: &Line) -> Option<usize> {
+        let cells: Vec<Cell> = line.cells().collect();
+        if cells.is_empty() {
+            return None;
+        }
+        if let Some(term) = self.term {
+            return Some(term.min(cells.len() - 1));
+        }
+        let (run, cell) = self.cell()?;
+        let trace = self.trace(run)?;
+        let heaviest = heaviest(&trace, cell)?;
+        Some(cells.iter().position(|c| *c == heaviest).unwrap_or(0))
+    }
+
+    /// Chooses the next (or previous) number of the line.
+    pub fn turn_term(&mut self, forward: bool, line: &Line) {
+        let n = line.cells().count();
+        if n == 0 {
+            return;
+        }
+        let now = self.chosen_term(line).unwrap_or(0);
+        self.term = Some(if forward { (now + 1) % n } else { (now + n - 1) % n });
+    }
+
+    /// Goes to where the chosen number was made; false where the cell is given.
+    pub fn follow(&mut self, line: &Line) -> bool {
+        let Some((run, _)) = self.cell() else {
+            return false;
+        };
+        let Some(term) = self.chosen_term(line) else {
+            return false;
+        };
+        let Some(target) = line.cells().nth(term) else {
+            return false;
+        };
+        self.leave();
+        self.show_cell(run, target);
+        true
+    }
+
+    /// Goes to the step that shows a cell, else to the one that shows what comes of it, with the cell beside it.
+    pub(super) fn visit(&mut self, run: usize, target: Cell) {
+        if self.find(run, target).is_none()
+            && let Some(step) = self.reader_of(run, target.node)
+        {
+            self.arrive_at(step);
+        }
+        self.show_cell(run, target);
+    }
+
+    /// Shows a cell where the walkthrough shows it, else beside it.
+    pub fn show_cell(&mut self, run: usize, target: Cell) {
+        let here = self.at;
+        // The step one is in may show it too (exp beside A): that is nearest.
+        if let Some((view, index)) = self.step().and_then(|s| s.view_of(run, target)) {
+            self.select(view, &index);
+            return;
+        }
+        if let Some(Place { step, view, index }) = self.find(run, target) {
+            self.aside = None;
+            self.inner.clear();
+            self.at = step;
+            self.arrive();
+            self.select(view, &index);
+            return;
+        }
+        self.open_aside(run, target.node, Slice::all());
+        self.at = here;
+        let index = self.view().and_then(|v| v.index_of(target));
+        if let Some(index) = index {
+            self.select(0, &index);
+        }
+    }
+
+    /// The first step that shows what is computed from a node, the nearest such values before others.
+    fn reader_of(&self, run: usize, node: NodeId) -> Option<usize> {
+        let program = &self.session.runs[run].program;
+        let mut seen = HashSet::from([node]);
+        let mut open = VecDeque::from([node]);
+        while let Some(id) = open.pop_front() {
+            for &user in program.users(id) {
+                if let Some(step) = self.steps.first_showing(run, user) {
+                    return Some(step);
+                }
+                if seen.insert(user) {
+                    open.push_back(user);
+                }
+            }
+        }
+        None
+    }
+
+    /// Where the walkthrough shows a cell; parameters are the same in every run.
+    fn find(&self, run: usize, target: Cell) -> Option<Place> {
+        if let Some(place) = self.steps.locate(run, target, self.at) {
+            return Some(place);
+        }
+        let node = self.session.runs[run].program.node(target.node);
+        if !matches!(node.op, Op::Leaf(Leaf::Parameter)) {
+            return None;
+        }
+        (0..self.session.runs.len()).filter(|r| *r != run).find_map(|other| {
+            let same = self.session.runs[other].program.find(&node.path)?;
+            self.steps.locate(other, Cell { node: same, flat: target.flat }, self.at)
+        })
+    }
+
+    /// The view and index that show `cell` in the current step.
+    pub fn here(&self, run: usize, cell: Cell) -> Option<(usize, Vec<usize>)> {
+        self.step()?.view_of(run, cell)
+    }
+
+    /// The run, node and slice of the view.
+    pub fn looked_at(&self) -> Option<&View> {
+        self.view()
+    }
+}
+
+/// The number that weighs most in a cell: the winner of a maximum, the largest product (its left factor), else the
+/// first operand. Looks through inline nodes.
+fn heaviest(trace: &AnyTrace, cell: Cell) -> Option<Cell> {
+    let explainer = Explainer::new(trace);
+    let mut at = cell;
+    for _ in 0..64 {
+        let value = |c: &Cell| explainer.value(*c);
+        let next = match explainer.arithmetic(at) {
+            Arithmetic::Given => return None,
+            Arithmetic::Dot(a, b) => {
+                let weight = |i: &usize| (value(&a.cell(*i)) * value(&b.cell(*i))).abs();
+                let best = (0..a.len).max_by(|i, j| weight(i).total_cmp(&weight(j)).then(j.cmp(i)))?;
+                a.cell(best)
+            }
+            Arithmetic::ArgMax(l) => l.cell(value(&at) as usize),
+            Arithmetic::Fold(_, l) | Arithmetic::Running(l) | Arithmetic::ArgSort(l, _) => {
+                (0..l.len).map(|i| l.cell(i)).max_by(|x, y| value(x).abs().total_cmp(&value(y).abs()))?
+            }
+            Arithmetic::Scatter(base, terms) => {
+                terms.into_iter().max_by(|x, y| value(x).abs().total_cmp(&value(y).abs())).unwrap_or(base)
+            }
+            Arithmetic::Sample(l, _) => l.cell((value(&at) as usize).min(l.len.saturating_sub(1))),
+            other => *other.operands().first()?,
+        };
+        if !trace.program().node(next.node).inline {
+            return Some(next);
+        }
+        at = next;
+    }
+    None
+}

@@ -1,0 +1,259 @@
+//! Which two runs stand side by side: from what was asked for to two traces and how their paths fit.
+
+use std::sync::Arc;
+
+use super::Navigator;
+use super::side::{DIGITS, Half, Side, no_run};
+use crate::app::asked::Sides;
+use crate::debug::side::{Align, Mapping, pair};
+use crate::program::Program;
+use crate::session::RunKind;
+use crate::session::generation::{frame_of, frames};
+use crate::tensor::Axis;
+use crate::text::{Msg, escape};
+use crate::trace::AnyTrace;
+
+impl Navigator {
+    /// Two runs side by side, at the path that is looked at now.
+    ///
+    /// # Errors
+    /// What the scenario lacks for it.
+    pub(super) fn put_side_by_side(&self, what: &Sides) -> Result<Side, Msg> {
+        let (halves, mapping, align) = match what {
+            Sides::Usual => {
+                let usual = [Sides::TrainingInference, Sides::Cached];
+                let fits = usual.iter().find_map(|w| self.put_side_by_side(w).ok());
+                return fits.map_or_else(|| self.put_side_by_side(&Sides::Rounded(None)), Ok);
+            }
+            Sides::TrainingInference => {
+                let training = self.run_of(&RunKind::Training, "training")?;
+                let inference = self.run_of(&RunKind::Inference, "inference")?;
+                let last = self.session.calls_made(inference).saturating_sub(1);
+                self.beside_call(training, inference, last)?
+            }
+            Sides::Cached => self.with_and_without_cache()?,
+            Sides::Rounded(digits) => {
+                let run = self.step().map_or(0, |s| s.run);
+                let digits = digits.or(self.round).unwrap_or(DIGITS);
+                let rounded = self.session.rounded(run, digits).map_err(cannot)?;
+                let name = Msg::new("tui.rounded").arg("digits", digits);
+                let exact = self.half(run, Msg::new("side.exact"))?;
+                let rounded = Half::made(name, run, rounded);
+                ([exact, rounded], Mapping::Same, Align::First)
+            }
+            Sides::Heads(left, right) => {
+                let run = self.step().map_or(0, |s| s.run);
+                let heads = heads(&self.session.runs[run].program);
+                if let Some(head) = [*left, *right].into_iter().find(|h| *h >= heads) {
+                    let msg = Msg::new("side.no_head").arg("head", head);
+                    return Err(msg.arg("count", heads));
+                }
+                let name = |head| Msg::new("side.head").arg("head", head);
+                let halves = [self.half(run, name(*left))?, self.half(run, name(*right))?];
+                let (left, right) = (*left, *right);
+                (halves, Mapping::Heads { left, right }, Align::First)
+            }
+            Sides::Layers(left, right) => {
+                let run = self.step().map_or(0, |s| s.run);
+                let (from, to) = (self.layer(run, left)?, self.layer(run, right)?);
+                let name = |layer: &str| Msg::new("side.layer").arg("layer", escape(layer.trim_end_matches('.')));
+                let halves = [self.half(run, name(&from))?, self.half(run, name(&to))?];
+                (halves, Mapping::Prefix { from, to }, Align::First)
+            }
+            Sides::Runs(left, right) => {
+                let find = |name: &str| self.session.run_named(name).ok_or_else(|| no_run(name));
+                let (left, right) = (find(left)?, find(right)?);
+                let kind = |r: usize| &self.session.runs[r].kind;
+                if (kind(left), kind(right)) == (&RunKind::Training, &RunKind::Inference) {
+                    let last = self.session.calls_made(right).saturating_sub(1);
+                    self.beside_call(left, right, last)?
+                } else {
+                    let halves = [self.named(left)?, self.named(right)?];
+                    (halves, Mapping::Same, Align::First)
+                }
+            }
+        };
+        self.compared(what.clone(), halves, mapping, align)
+    }
+
+    /// Compares all paths.
+    fn compared(&self, what: Sides, halves: [Half; 2], mapping: Mapping, align: Align) -> Result<Side, Msg> {
+        let session = &self.session;
+        let missing = || Msg::new("side.no_common");
+        let left = halves[0].trace(session).ok_or_else(missing)?;
+        let right = halves[1].trace(session).ok_or_else(missing)?;
+        let program = left.program();
+        let mut pairs = pair(left, right, &mapping, align);
+        // What a written derivation looks through is not stepped to.
+        pairs.retain(|p| !program.node(p.left).inline && p.cells > 0);
+        if pairs.is_empty() {
+            return Err(missing());
+        }
+        let worst = |a: &usize, b: &usize| {
+            // NaN beside a number is the largest difference there is.
+            let size = |i: usize| {
+                let d = pairs[i].max_difference;
+                if d.is_nan() { f64::INFINITY } else { d }
+            };
+            size(*a).total_cmp(&size(*b)).then(b.cmp(a))
+        };
+        let here = self.view().map(|v| {
+            let path = &session.runs[v.run].program.node(v.node).path;
+            path.to_string()
+        });
+        let at = here.and_then(|here| {
+            let right = right.program();
+            pairs.iter().position(|p| p.path == here || *right.node(p.right).path == *here)
+        });
+        let mut side = Side {
+            differing: pairs.iter().filter(|p| p.differing > 0).count(),
+            worst: (0..pairs.len()).filter(|i| pairs[*i].differing > 0).max_by(worst),
+            what,
+            halves,
+            mapping,
+            align,
+            pairs,
+            at: 0,
+            index: Vec::new(),
+        };
+        let first = || side.pairs.iter().position(|p| p.differing > 0);
+        let at = at.or_else(first).unwrap_or(0);
+        side.go(at, session);
+        Ok(side)
+    }
+
+    /// The next (or previous) of what stands on the right: another call, head or layer.
+    pub(super) fn turn_right_side(&self, side: &Side, forward: bool) -> Option<Result<Side, Msg>> {
+        let step = |at: usize, n: usize| (at + if forward { 1 } else { n.max(1) - 1 }) % n.max(1);
+        let [left, right] = &side.halves;
+        let program = &self.session.runs[right.run].program;
+        let (halves, mapping, align) = match &side.mapping {
+            Mapping::Call(call) => {
+                let calls = self.session.calls_made(right.run);
+                match self.beside_call(left.run, right.run, step(*call, calls)) {
+                    Ok(parts) => parts,
+                    Err(e) => return Some(Err(e)),
+                }
+            }
+            Mapping::Heads { left: l, right: r } => {
+                let r = step(*r, heads(program));
+                let what = Sides::Heads(*l, r);
+                return Some(self.put_side_by_side(&what));
+            }
+            Mapping::Prefix { from, to } => {
+                let (stack, layer) = to.trim_end_matches('.').rsplit_once('.')?;
+                let has = |i: usize| {
+                    let prefix = format!("{stack}.{i}.");
+                    program.nodes().any(|(_, n)| n.path.starts_with(&prefix))
+                };
+                let layers = (0..program.len()).take_while(|i| has(*i)).count();
+                let to = format!("{stack}.{}", step(layer.parse().ok()?, layers));
+                let from = from.trim_end_matches('.').to_owned();
+                return Some(self.put_side_by_side(&Sides::Layers(from, to)));
+            }
+            Mapping::Same => return None,
+        };
+        Some(self.compared(side.what.clone(), halves, mapping, align))
+    }
+
+    /// A training run beside one call of a decoding. A cached call computes its last position only: it stands there
+    /// as it is without the cache, whose bits are the same.
+    fn beside_call(&self, training: usize, inference: usize, call: usize) -> Result<([Half; 2], Mapping, Align), Msg> {
+        let s = &self.session;
+        let name = |cached: bool| {
+            let key = if cached { "side.call_uncached" } else { "side.call" };
+            let calls = s.calls_made(inference);
+            Msg::new(key).arg("run", escape(&s.runs[inference].name)).arg("call", call + 1).arg("calls", calls)
+        };
+        let right = match s.calls_of(inference) {
+            Some((_, true)) => {
+                let trace = self.decoded(inference, false)?;
+                Half::made(name(true), inference, trace)
+            }
+            _ => self.half(inference, name(false))?,
+        };
+        Ok(([self.named(training)?, right], Mapping::Call(call), Align::First))
+    }
+
+    fn with_and_without_cache(&self) -> Result<([Half; 2], Mapping, Align), Msg> {
+        let s = &self.session;
+        let here = self.step().map(|s| s.run);
+        let is = |r: &usize| s.runs[*r].kind == RunKind::Inference;
+        let run = here.filter(is).or_else(|| (0..s.runs.len()).find(is));
+        let run = run.ok_or_else(|| Msg::new("side.no_such").arg("what", "inference"))?;
+        let own = s.calls_of(run).is_some_and(|(_, cached)| cached);
+        let half = |cached: bool| {
+            let key = if cached { "side.cached" } else { "side.uncached" };
+            let name = Msg::new(key).arg("run", escape(&s.runs[run].name));
+            if cached == own { self.half(run, name) } else { Ok(Half::made(name, run, self.decoded(run, cached)?)) }
+        };
+        Ok(([half(true)?, half(false)?], Mapping::Same, Align::Last))
+    }
+
+    /// The decoding of an inference run with or without a cache, all numbers kept.
+    fn decoded(&self, run: usize, cached: bool) -> Result<Arc<AnyTrace>, Msg> {
+        let s = &self.session;
+        let (calls, _) = s.calls_of(run).ok_or_else(|| Msg::new("side.no_such").arg("what", "inference"))?;
+        let program = s.generation(run, &calls, cached)?;
+        let trace = s.run_program(&program, |_| true, &mut ());
+        trace.map(Arc::new).map_err(cannot)
+    }
+
+    /// The run of a kind: the one called so, else the first.
+    fn run_of(&self, kind: &RunKind, name: &str) -> Result<usize, Msg> {
+        let runs = &self.session.runs;
+        let named = self.session.run_named(name).filter(|r| runs[*r].kind == *kind);
+        named
+            .or_else(|| runs.iter().position(|r| r.kind == *kind))
+            .ok_or_else(|| Msg::new("side.no_such").arg("what", name))
+    }
+
+    fn named(&self, run: usize) -> Result<Half, Msg> {
+        let name = Msg::new("tui.answer.plain").arg("text", escape(&self.session.runs[run].name));
+        self.half(run, name)
+    }
+
+    fn half(&self, run: usize, name: Msg) -> Result<Half, Msg> {
+        self.session.trace(run).map_err(cannot)?;
+        Ok(Half::of_run(name, run))
+    }
+
+    /// The beginning of the paths of a layer, with its point: `1` is of the stack (and the call) that is looked at,
+    /// `encoder.1` says which.
+    fn layer(&self, run: usize, layer: &str) -> Result<String, Msg> {
+        let program = &self.session.runs[run].program;
+        let has = |prefix: &String| program.nodes().any(|(_, n)| n.path.starts_with(prefix));
+        let here = self.view().filter(|v| v.run == run);
+        let here = here.map_or("", |v| &*program.node(v.node).path);
+        let call = frame_of(here).or_else(|| frames(program).checked_sub(1));
+        let call = call.map(|c| format!("gen.{c}."));
+        let tail = call.as_ref().and_then(|c| here.strip_prefix(c.as_str()));
+        let stack = tail.unwrap_or(here).split('.').next().unwrap_or("");
+        let stacks = [stack, "decoder", "encoder"];
+        let names = if layer.parse::<usize>().is_ok() {
+            stacks.map(|s| format!("{s}.{layer}.")).to_vec()
+        } else {
+            vec![format!("{layer}.")]
+        };
+        let calls = [call, Some(String::new())];
+        let all = names.iter().flat_map(|name| {
+            let full = |call: &String| format!("{call}{name}");
+            calls.iter().flatten().map(full).collect::<Vec<_>>()
+        });
+        let found = all.into_iter().find(has);
+        found.ok_or_else(|| Msg::new("side.no_layer").arg("layer", escape(layer)))
+    }
+}
+
+/// Most heads that an attention of the program has; 0 where it has none.
+fn heads(program: &Program) -> usize {
+    let of = program.nodes().flat_map(|(_, n)| {
+        let head = |d: &usize| n.shape.axes()[*d] == Axis::Head;
+        (0..n.shape.rank()).filter(head).map(|d| n.shape.dims()[d])
+    });
+    of.max().unwrap_or(0)
+}
+
+fn cannot(e: impl std::fmt::Display) -> Msg {
+    Msg::new("cli.cannot_run").arg("why", e)
+}

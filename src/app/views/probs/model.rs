@@ -1,0 +1,69 @@
+//! Which row of probabilities is shown.
+
+use crate::app::navigator::Navigator;
+use crate::program::NodeId;
+use crate::tensor::Axis;
+
+/// One row of a tensor of probabilities.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Distribution {
+    /// Run.
+    pub run: usize,
+    /// Node.
+    pub node: NodeId,
+    /// The row, counted over all rows of the tensor.
+    pub row: usize,
+    /// The probabilities.
+    pub values: Vec<f64>,
+}
+
+impl Distribution {
+    /// The row of the softmax one is at, else of the output.
+    pub fn of(nav: &Navigator) -> Option<Self> {
+        let (run, node, row) = row(nav)?;
+        let width = nav.session.runs[run].program.node(node).shape.dims().last().copied().unwrap_or(1);
+        let value = nav.trace(run)?.get(node)?;
+        Some(Self { run, node, row, values: (0..width).map(|c| value.get(row * width + c)).collect() })
+    }
+
+    /// The token of the row; with the head where there are several.
+    pub fn token(&self, nav: &Navigator) -> String {
+        let shape = nav.session.runs[self.run].program.node(self.node).shape;
+        let Some(axis) = shape.rank().checked_sub(2) else {
+            return self.row.to_string();
+        };
+        let width = shape.dims()[axis + 1];
+        let at = shape.unflat(self.row * width);
+        let place = |name: Axis| shape.axes().iter().position(|a| *a == name);
+        let batch = place(Axis::Batch).map_or(0, |a| at[a]);
+        let label = nav.session.axis_labels(self.run, self.node, axis, batch).get(at[axis]);
+        let label = label.unwrap_or_else(|| at[axis].to_string());
+        match place(Axis::Head).filter(|a| shape.dims()[*a] > 1) {
+            Some(head) => format!("{label} · {} {}", Axis::Head.name(), at[head] + 1),
+            None => label,
+        }
+    }
+}
+
+fn row(nav: &Navigator) -> Option<(usize, NodeId, usize)> {
+    let view = nav.view()?;
+    let program = &nav.session.runs[view.run].program;
+    let path = &program.node(view.node).path;
+    let row_of = |node: NodeId| {
+        let width = program.node(node).shape.dims().last().copied().unwrap_or(1).max(1);
+        match nav.cell() {
+            Some((_, cell)) if cell.node == node => cell.flat / width,
+            // The last position is where the next word comes from.
+            _ => program.node(node).shape.len() / width - 1,
+        }
+    };
+    if path.ends_with(".weights") || path.ends_with("probs") && !path.contains("_probs") {
+        return Some((view.run, view.node, row_of(view.node)));
+    }
+    let call = path.strip_prefix("gen.").and_then(|p| p.split('.').next()).map(|n| format!("gen.{n}.output.probs"));
+    let node = call
+        .and_then(|p| program.find(&p))
+        .or_else(|| program.find("output.probs"))
+        .or_else(|| program.find("gen.0.output.probs"))?;
+    Some((view.run, node, row_of(node)))
+}

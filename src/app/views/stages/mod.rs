@@ -1,0 +1,9 @@
+//! Training next to inference, stage by stage.
+
+use crate::app::views::ViewState;
+
+/// It has no state of its own.
+#[derive(Debug, Default)]
+pub struct State;
+
+impl ViewState for State {}

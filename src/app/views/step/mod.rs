@@ -1,0 +1,9 @@
+//! The step: formula, operands, results, derivation, note and facts.
+
+use crate::app::views::ViewState;
+
+/// It has no state of its own.
+#[derive(Debug, Default)]
+pub struct State;
+
+impl ViewState for State {}

@@ -1,0 +1,9 @@
+//! What each position sees and must predict in training.
+
+use crate::app::views::ViewState;
+
+/// It has no state of its own.
+#[derive(Debug, Default)]
+pub struct State;
+
+impl ViewState for State {}

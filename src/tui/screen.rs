@@ -1,0 +1,193 @@
+//! The screen: step list, stage, derivation, note, and the other views. A function of the application's state; what
+//! it learns (how much fits on a page, what lies where) is returned.
+
+use std::fmt::Write as _;
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::draw::{Look, frame, put};
+use super::hints::hints;
+use super::views;
+use super::widgets::status;
+use super::widgets::tree::{Branch, Line, Marks, Tree};
+use crate::app::app::App;
+use crate::app::navigator::{Navigator, Page, TreeRow};
+use crate::app::ui::Focus;
+use crate::app::view::View;
+use crate::scenario::lint::Severity;
+use crate::text::{Msg, tr};
+use crate::walkthrough::{phase_name, short_title};
+
+/// Something on the screen that the mouse can hit.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Target {
+    /// A row of the step list.
+    Row(TreeRow),
+    /// A cell of a view of the step.
+    Cell(usize, Vec<usize>),
+    /// A number of the derivation.
+    Term(usize),
+}
+
+/// What a frame showed.
+#[derive(Clone, Debug, Default)]
+pub struct Shown {
+    /// Sizes of pages.
+    pub page: Page,
+    /// What lies where.
+    pub hits: Vec<(Rect, Target)>,
+}
+
+/// Smallest screen that shows anything but its own smallness.
+const SMALLEST: (u16, u16) = (24, 6);
+/// Narrowest and widest that the step list is.
+const LIST: (u16, u16) = (34, 56);
+/// Screens narrower than this have no step list.
+const NARROW: u16 = 96;
+
+/// Draws everything but the overlays.
+pub fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look) -> Shown {
+    let area = area.intersection(buf.area);
+    let mut shown = Shown::default();
+    if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
+        let text = Msg::new("tui.too_small").arg("width", SMALLEST.0).arg("height", SMALLEST.1).render(look.lang);
+        put(buf, area, (area.x, area.y), &text, area.width, look.theme.warn, look);
+        return shown;
+    }
+    buf.set_style(area, look.theme.text);
+    title(app, Rect { height: 1, ..area }, buf, look);
+    let body = Rect { y: area.y + 1, height: area.height - 2, ..area };
+    let bottom = Rect { y: area.bottom() - 1, height: 1, ..area };
+    // On narrow screens the stage has all the room: the title says where one is.
+    let main = if app.ui.settings.sidebar && area.width >= NARROW {
+        let width = (area.width * 3 / 10).clamp(LIST.0, LIST.1);
+        let side = Rect { width, ..body };
+        sidebar(app, side, buf, look, &mut shown);
+        Rect { x: body.x + width, width: body.width - width, ..body }
+    } else {
+        body
+    };
+    let d = &app.nav;
+    let view = tr(look.lang, app.ui.view.key());
+    let heading = match app.ui.view {
+        View::Step => heading(d, look),
+        // What they show of the step one is at.
+        shown if shown.is_of_step() => format!("{view} · {}", heading(d, look)),
+        _ => view.to_owned(),
+    };
+    let focused = app.ui.view.takes_keys() || app.ui.focus != Focus::Steps;
+    let inside = frame(buf, main, &heading, focused, look);
+    views::draw(app, inside, buf, look, &mut shown);
+    if let Some(message) = app.ui.messages.current() {
+        status::message(bottom, buf, message, look);
+    } else {
+        let hints = hints(app, look);
+        let context = app.ui.context();
+        status::hints(bottom, buf, &hints, &app.ui.keymap, context, look);
+    }
+    shown
+}
+
+fn title(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
+    let d = &app.nav;
+    let run = d.step().map_or(0, |s| s.run);
+    let name = &d.session.scenario.name;
+    let mut left = format!("{name} · {}", d.session.runs[run].name);
+    if let Some(digits) = d.round {
+        let _ = write!(left, " · {}", Msg::new("tui.rounded").arg("digits", digits).render(look.lang));
+    }
+    if let Some(digits) = d.is_rounding() {
+        let going = Msg::new("tui.rounding").arg("digits", digits);
+        let _ = write!(left, " · {}", going.render(look.lang));
+    }
+    if let Some(made) = d.update_opened() {
+        let update = Msg::new("training.opened").arg("update", made + 1);
+        let _ = write!(left, " · {}", update.render(look.lang));
+    }
+    if d.edit_count() > 0 {
+        let count = d.edit_count();
+        let edits = Msg::new("tui.edits").arg("count", count);
+        let _ = write!(left, " · {}", edits.render(look.lang));
+        if let Some((before, after)) = d.edited_loss() {
+            let number = |x: f64| app.ui.settings.digits.format(x);
+            let loss = Msg::new("tui.edits_loss").arg("before", number(before)).arg("after", number(after));
+            let _ = write!(left, " · {}", loss.render(look.lang));
+        }
+    }
+    if app.ui.play.on {
+        let _ = write!(left, " · {} {}/s", tr(look.lang, "tui.playing"), app.ui.play.per_second());
+    }
+    let right = match d.step() {
+        Some(step) => {
+            let total = d.steps.list().last().map_or(0, |s| s.number[0]);
+            let mut text = Msg::new("tui.step_of").arg("step", step.label()).arg("total", total).render(look.lang);
+            if !step.section.is_empty() {
+                let _ = write!(text, " · {}", step.section);
+            }
+            text
+        }
+        None => tr(look.lang, "tui.no_steps").to_owned(),
+    };
+    status::ends(area, buf, &left, &right, look);
+}
+
+fn heading(d: &Navigator, look: &Look) -> String {
+    let Some(step) = d.step() else {
+        return String::new();
+    };
+    let title = step.title.render(look.lang);
+    if d.is_aside() { format!("{} {title}", tr(look.lang, "tui.aside")) } else { title }
+}
+
+fn sidebar(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) {
+    let d = &app.nav;
+    let focused = app.ui.focus == Focus::Steps && !app.ui.view.takes_keys();
+    let inside = frame(buf, area, tr(look.lang, "tui.steps"), focused, look);
+    let (rows, current) = d.tree();
+    shown.page.list = usize::from(inside.height.saturating_sub(1)).max(1);
+    let list = d.steps.list();
+    let line = |i: usize| match &rows[i] {
+        TreeRow::Phase { first, last, folded } => Line {
+            depth: 0,
+            branch: if *folded { Branch::Folded } else { Branch::Unfolded },
+            text: phase_name(&list[*first].phase, look.lang),
+            right: format!("{}–{}", list[*first].label(), list[*last].label()),
+            ..Line::default()
+        },
+        TreeRow::Step(at) => Line {
+            depth: 1,
+            text: {
+                let step = &list[*at];
+                let title = step.title.render(look.lang);
+                let title = short_title(&title, &step.phase, look.lang);
+                format!("{} {title}", step.label())
+            },
+            marks: Marks {
+                bookmark: d.is_marked(*at),
+                breakpoint: d.has_break(*at),
+                changed: d.step_changed(*at),
+                failed: d.failed(*at) > Some(Severity::Info),
+                ..Marks::default()
+            },
+            ..Line::default()
+        },
+        TreeRow::Inner { depth, at } => {
+            let step = d.inner_step(*depth, *at);
+            Line {
+                depth: 1 + *depth as u16,
+                text: step.map(|s| format!("{} {}", s.label(), s.title.render(look.lang))).unwrap_or_default(),
+                dim: true,
+                ..Line::default()
+            }
+        }
+    };
+    // The current line stays in the middle, where there is enough of the list on both sides.
+    let offset = current.saturating_sub(usize::from(inside.height) / 2);
+    let first =
+        Tree { len: rows.len(), line: &line, selected: Some(current), offset, focused }.render(inside, buf, look);
+    for (i, row) in rows.iter().enumerate().skip(first).take(usize::from(inside.height)) {
+        let at = Rect { y: inside.y + (i - first) as u16, height: 1, ..inside };
+        shown.hits.push((at, Target::Row(row.clone())));
+    }
+}

@@ -1,0 +1,262 @@
+//! Two runs side by side: one tensor of each, differing cells marked; one above the other where there is no room.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use crate::app::app::App;
+use crate::app::navigator::{Half, Plane, Seen, Side, Stats};
+use crate::debug::side::{CellPair, same};
+use crate::explain::line::MASKED_BELOW;
+use crate::explain::{Explainer, Style};
+use crate::session::Session;
+use crate::tensor::DType;
+use crate::text::{Msg, NumberFormat, escape};
+use crate::trace::derive::Cell;
+use crate::tui::colour::{CellKind, Scale};
+use crate::tui::draw::{Look, put};
+use crate::tui::pictures::words::why_nothing;
+use crate::tui::screen::Shown;
+use crate::tui::widgets::heat_table::{HeatCell, HeatTable, Lit};
+use crate::tui::widgets::paragraph::{Span, Wrapped};
+use crate::tui::widgets::status;
+
+/// Numbers scanned for the range of colours.
+const SCANNED: usize = 2048;
+/// Terms of a sum in the derivations below the tables.
+const MAX_TERMS: usize = 16;
+
+pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) {
+    let d = &app.nav;
+    let side = match d.side() {
+        Some(Ok(side)) => side,
+        Some(Err(why)) => return why_nothing(why, area, buf, look),
+        None => return why_nothing(&Msg::new("side.none"), area, buf, look),
+    };
+    let digits = app.ui.settings.digits;
+    let Some(seen) = side.seen(&d.session) else {
+        return why_nothing(&Msg::new("side.none"), area, buf, look);
+    };
+    let line = |i: u16| Rect { y: area.y + i.min(area.height), height: 1.min(area.height.saturating_sub(i)), ..area };
+    let at = format!("{}/{}", side.at + 1, side.pairs.len());
+    status::ends(line(0), buf, &escape(&seen.pair.path), &at, look);
+    let of_path = of_path(&seen, digits).render(look.lang);
+    let style = if seen.pair.differing > 0 { look.theme.changed } else { look.theme.dim };
+    let place = line(1);
+    put(buf, place, (place.x, place.y), &of_path, area.width, style, look);
+    let totals = side.totals(digits).render(look.lang);
+    let place = line(2);
+    put(buf, place, (place.x, place.y), &totals, area.width, look.theme.dim, look);
+    let body = Rect { y: area.y + 3.min(area.height), height: area.height.saturating_sub(3), ..area };
+    let words = words(app, side, &seen, look);
+    let text = Wrapped::new(&words, area.width, look);
+    let below = (text.height() as u16).min(body.height / 3);
+    let tables = Rect { height: body.height - below, ..body };
+    let halves: Vec<Table<'_>> = (0..2).map(|i| Table::new(side, &seen, &d.session, i, digits)).collect();
+    let wishes: Vec<u16> = halves.iter().map(|t| t.wish(look)).collect();
+    let scale = scale(&halves, app.ui.settings.log_scale);
+    // Side by side where both fit, or where there is no height for one above the other.
+    let both = wishes[0].saturating_add(wishes[1]).saturating_add(1);
+    let beside = both <= tables.width || tables.height < 8;
+    let w = if both <= tables.width {
+        (wishes[0] + 1).max(tables.width / 2).min(tables.width - wishes[1])
+    } else {
+        tables.width / 2
+    };
+    for (i, table) in halves.iter().enumerate() {
+        let i = i as u16;
+        let place = if beside {
+            Rect { x: tables.x + i * w, width: if i == 0 { w.saturating_sub(1) } else { tables.width - w }, ..tables }
+        } else {
+            let h = tables.height / 2;
+            Rect { y: tables.y + i * h, height: if i == 0 { h } else { tables.height - h }, ..tables }
+        };
+        let seen = table.draw(&scale, place, buf, look);
+        if i == 0 {
+            (shown.page.rows, shown.page.cols) = seen;
+        }
+    }
+    let bottom = Rect { y: tables.bottom(), height: below, ..area };
+    text.render(bottom, buf, 0, None, look);
+}
+
+/// How much of the path differs.
+fn of_path(seen: &Seen<'_>, digits: NumberFormat) -> Msg {
+    let p = seen.pair;
+    if p.differing == 0 {
+        return Msg::new("side.path_same").arg("cells", p.cells);
+    }
+    Msg::new("side.path_differs")
+        .arg("differing", p.differing)
+        .arg("cells", p.cells)
+        .arg("largest", digits.format_nonzero(p.max_difference))
+}
+
+/// The cell on both sides: its values, and where they come from.
+fn words(app: &App, side: &Side, seen: &Seen<'_>, look: &Look) -> Vec<Span> {
+    let digits = app.ui.settings.digits;
+    let (l, r) = (seen.values[0].get(seen.cell.left), seen.values[1].get(seen.cell.right));
+    let difference = l - r;
+    let text = Msg::new("side.cell")
+        .arg("left", digits.format(l))
+        .arg("right", digits.format(r))
+        .arg("difference", digits.format(difference));
+    let style = if same(&seen.values[0], &seen.values[1], seen.cell) { look.theme.text } else { look.theme.changed };
+    let mut spans = vec![Span::new(text.render(look.lang), style)];
+    for (half, trace, node, flat) in [
+        (&side.halves[0], seen.traces[0], seen.pair.left, seen.cell.left),
+        (&side.halves[1], seen.traces[1], seen.pair.right, seen.cell.right),
+    ] {
+        let d = &app.nav;
+        let of_run = half.is_run(&d.session);
+        let names = |c: Cell| {
+            let named = || d.session.cell_name(&d.steps, half.run, c, d.position());
+            of_run.then(named).flatten()
+        };
+        let explainer = Explainer::new(trace).speaking(look.lang);
+        let style = Style { number: digits, most_terms: MAX_TERMS };
+        let cell = Cell { node, flat };
+        let own = names(cell).unwrap_or_else(|| {
+            let shape = trace.program().node(node).shape;
+            // A batch of 1 is not shown.
+            let skipped = usize::from(shape.rank() > 2 && shape.dims()[0] == 1);
+            let index: Vec<String> =
+                shape.unflat(flat)[skipped..shape.rank()].iter().map(|i| format!("[{i}]")).collect();
+            let path = trace.program().node(node).path.rsplit('.').next().map(str::to_owned);
+            path.unwrap_or_default() + &index.concat()
+        });
+        let line = explainer.line(&own, cell, &style, &names).text();
+        let name = half.name.render(look.lang);
+        spans.push(Span::new(format!("\n{name}: "), look.theme.label));
+        spans.push(Span::new(line, look.theme.text));
+    }
+    spans
+}
+
+/// One of the two tables.
+struct Table<'a> {
+    half: &'a Half,
+    side: usize,
+    seen: &'a Seen<'a>,
+    session: &'a Session,
+    plane: Plane,
+    digits: NumberFormat,
+}
+
+impl<'a> Table<'a> {
+    fn new(side: &'a Side, seen: &'a Seen<'a>, session: &'a Session, which: usize, digits: NumberFormat) -> Self {
+        let flat = [seen.cell.left, seen.cell.right][which];
+        Self {
+            half: &side.halves[which],
+            side: which,
+            seen,
+            session,
+            plane: Plane::around(seen.values[which].shape(), flat),
+            digits,
+        }
+    }
+
+    fn flat(&self) -> usize {
+        [self.seen.cell.left, self.seen.cell.right][self.side]
+    }
+
+    fn cell(&self, row: usize, column: usize) -> HeatCell {
+        let value = &self.seen.values[self.side];
+        let flat = self.plane.flat(row, column);
+        let x = value.get(flat);
+        let (kind, text) = match value.dtype() {
+            DType::Float if x < MASKED_BELOW && x.is_finite() => (CellKind::Masked, "-∞".to_owned()),
+            DType::Float => (CellKind::of(x), self.digits.format(x)),
+            DType::Bool | DType::Int => (CellKind::Plain, format!("{x}")),
+        };
+        HeatCell { value: x, text, kind, changed: self.differs(flat) }
+    }
+
+    /// Whether the other side has another number beside this cell.
+    fn differs(&self, flat: usize) -> bool {
+        let Some(index) = self.seen.beside.index(self.side, flat) else {
+            return false;
+        };
+        let pair: CellPair = self.seen.beside.at(&index);
+        !same(&self.seen.values[0], &self.seen.values[1], pair)
+    }
+
+    /// A label along an axis of the tensor: this run's word, else that of the other side's place beside it, else the
+    /// number that the longer side counts.
+    fn label(&self, axis: Option<(usize, usize)>, at: usize) -> String {
+        let Some((axis, first)) = axis else {
+            return String::new();
+        };
+        let here = first + at;
+        let from = self.seen.beside.from();
+        let there = (here + from[1 - self.side][axis]).saturating_sub(from[self.side][axis]);
+        let word = |side: usize, at: usize| {
+            let trace = self.seen.traces[side];
+            let node = [self.seen.pair.left, self.seen.pair.right][side];
+            let path = &trace.program().node(node).path;
+            let program = &self.session.runs[self.half.run].program;
+            let own = program.find(path)?;
+            let shape = program.node(own).shape;
+            let same = shape.same_dims(&trace.program().node(node).shape);
+            let labels = same.then(|| self.session.axis_labels(self.half.run, own, axis, 0))?;
+            labels.get(at)
+        };
+        word(self.side, here).or_else(|| word(1 - self.side, there)).unwrap_or_else(|| here.max(there).to_string())
+    }
+
+    /// Width that all columns take, at most what a screen has.
+    fn wish(&self, look: &Look) -> u16 {
+        let p = &self.plane;
+        let (rows, columns) = (p.rows.min(12), p.cols.min(12));
+        let cells = (0..rows).flat_map(|r| (0..columns).map(move |c| (r, c)));
+        let number = cells.map(|(r, c)| look.width(&self.cell(r, c).text)).max();
+        let heads = (0..columns).map(|c| look.width(&self.label(p.col_axis, c)).min(10));
+        let label = (0..rows).map(|r| look.width(&self.label(p.row_axis, r)).min(10)).max();
+        let column = number.unwrap_or(1).max(heads.max().unwrap_or(0)) + 1;
+        u16::try_from(p.cols).unwrap_or(u16::MAX).saturating_mul(column).saturating_add(label.unwrap_or(0) + 1)
+    }
+
+    fn stats(&self) -> Stats {
+        let value = &self.seen.values[self.side];
+        let n = self.plane.rows * self.plane.cols;
+        let step = n.div_ceil(SCANNED).max(1);
+        let flat = |i: usize| self.plane.flat(i / self.plane.cols, i % self.plane.cols);
+        Stats::of((0..n).step_by(step).map(|i| value.get(flat(i))))
+    }
+
+    /// Draws the table under its name; rows and columns that were seen.
+    fn draw(&self, scale: &Scale, area: Rect, buf: &mut Buffer, look: &Look) -> (usize, usize) {
+        let p = &self.plane;
+        let mut name = format!("{}  {}×{}", self.half.name.render(look.lang), p.rows, p.cols);
+        for (axis, at, n) in &p.fixed {
+            name = format!("{name} {}={at}/{n}", axis.name());
+        }
+        put(buf, area, (area.x, area.y), &name, area.width, look.theme.title, look);
+        let body = Rect { y: area.y + 1.min(area.height), height: area.height.saturating_sub(1), ..area };
+        let cursor = p.find(self.flat());
+        let seen = HeatTable {
+            size: (p.rows, p.cols),
+            row_label: &|r| self.label(p.row_axis, r),
+            column_label: &|c| self.label(p.col_axis, c),
+            cell: &|r, c| self.cell(r, c),
+            offset: cursor.map_or((0, 0), |(r, c)| {
+                let above = usize::from(body.height) / 2;
+                (r.saturating_sub(above), c.saturating_sub(2))
+            }),
+            cursor,
+            lit: Lit::default(),
+            scale: *scale,
+            widest: 12,
+        }
+        .render(body, buf, look);
+        (seen.rows.len().max(1), seen.columns.len().max(1))
+    }
+}
+
+/// One scale for both sides, so that the same colour is the same number.
+fn scale(tables: &[Table<'_>], log: bool) -> Scale {
+    let stats: Vec<Stats> = tables.iter().map(Table::stats).collect();
+    let min = stats.iter().map(|s| s.min).fold(f64::INFINITY, f64::min);
+    let max = stats.iter().map(|s| s.max).fold(f64::NEG_INFINITY, f64::max);
+    let scale = if min >= 0.0 { Scale::sequential(0.0, max) } else { Scale::diverging(min, max) };
+    scale.with_log(log)
+}
