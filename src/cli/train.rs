@@ -260,7 +260,7 @@ impl Job<'_> {
             (Ok(looks), _) => looks,
             // What stopped training may stop looking too; it is told below.
             (Err(_), Some(_)) => Vec::new(),
-            (Err(e), None) => return Err(e.message().into()),
+            (Err(e), None) => return Err(Msg::from(&e).into()),
         };
         let report = Report {
             session: self.session,
@@ -279,7 +279,7 @@ impl Job<'_> {
         };
         // Why it stopped comes before what came of it.
         if let Some(e) = &stopped {
-            complain(&e.message().render(self.lang));
+            complain(&Msg::from(e).render(self.lang));
         }
         let mut out = BufWriter::new(io::stdout().lock());
         if self.args.json {

@@ -101,7 +101,7 @@ impl Report<'_> {
                 }
                 Stopped::NotFinite { update, path, .. } => (update + 1, Some(path.to_string())),
             };
-            json!({ "update": update, "path": path, "why": s.message().render(Lang::En) })
+            json!({ "update": update, "path": path, "why": Msg::from(s).render(Lang::En) })
         });
         json!({
             "scenario": self.session.scenario.name,

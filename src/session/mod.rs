@@ -7,6 +7,7 @@ mod inputs;
 pub mod insight;
 mod labels;
 mod memory;
+mod messages;
 mod open;
 mod rebuild;
 mod remarks;

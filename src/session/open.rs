@@ -197,7 +197,7 @@ pub(super) fn open_beside(
             return Err(vec![Problem::new(format!("edits[{i}]"), msg)]);
         }
         let run = session.training_run().ok_or_else(|| vec![Problem::new("runs", Msg::new("train.no_loss"))])?;
-        session.advance(run, made).map_err(|stopped| vec![Problem::new("", stopped.message())])?;
+        session.advance(run, made).map_err(|stopped| vec![Problem::new("", Msg::from(&stopped))])?;
     }
     for (run, held) in session.runs.iter_mut().zip(resolved.held) {
         run.held = Arc::new(held);
@@ -472,7 +472,7 @@ pub(super) fn find_view(
         return Err(p);
     };
     let sliced = |msg| Problem::new(part("slice", 2), msg).help(Msg::new("scenario.slice_help"));
-    let slice = Slice::parse(slice).map_err(sliced)?;
+    let slice = Slice::parse(slice).map_err(|e| sliced(e.into()))?;
     View::new(program, run, node, symbol, slice).map_err(sliced)
 }
 

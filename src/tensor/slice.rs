@@ -3,9 +3,53 @@
 use std::fmt;
 use std::ops::Range;
 
-use crate::text::Msg;
-
 use super::{Axis, Elem, Shape, Tensor};
+
+/// A slice that cannot be read, or does not fit a shape.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SliceError {
+    /// Two commas with nothing between them.
+    #[error("`{0}` has an empty part")]
+    EmptyPart(String),
+    /// A part without `=`.
+    #[error("`{0}` is not of the form axis=index or axis=from..to")]
+    NoEquals(String),
+    /// No axis has this name.
+    #[error("there is no axis `{0}`")]
+    UnknownAxis(String),
+    /// An axis is named twice.
+    #[error("axis `{0}` is named twice")]
+    AxisTwice(String),
+    /// An index or a bound is not a whole number.
+    #[error("`{0}` is not a whole number")]
+    NotANumber(String),
+    /// The tensor does not have the axis.
+    #[error("there is no axis {axis} in {shape}")]
+    NoSuchAxis {
+        /// The axis.
+        axis: &'static str,
+        /// Shape of the tensor.
+        shape: Shape,
+    },
+    /// An index or a bound is outside the axis.
+    #[error("{axis}={index} is outside: the axis has length {len}")]
+    Outside {
+        /// The axis.
+        axis: &'static str,
+        /// The index.
+        index: i64,
+        /// Length of the axis.
+        len: usize,
+    },
+    /// A range takes nothing.
+    #[error("`{slice}` takes nothing of axis {axis}")]
+    Nothing {
+        /// The axis.
+        axis: &'static str,
+        /// The slice.
+        slice: Slice,
+    },
+}
 
 /// What is taken of one axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,33 +97,33 @@ impl Slice {
     /// Reads `axis=index` or `axis=from..to` parts, separated by commas. Either bound may be left out.
     ///
     /// # Errors
-    /// A message that names the part that cannot be read.
-    pub fn parse(text: &str) -> Result<Self, Msg> {
+    /// The part that cannot be read.
+    pub fn parse(text: &str) -> Result<Self, SliceError> {
         let mut slice = Self::default();
         for part in text.split(',').map(str::trim) {
             if part.is_empty() {
                 if text.trim().is_empty() {
                     break;
                 }
-                return Err(Msg::new("slice.empty_part").arg("text", text));
+                return Err(SliceError::EmptyPart(text.to_owned()));
             }
             let Some((name, pick)) = part.split_once('=') else {
-                return Err(Msg::new("slice.no_equals").arg("part", part));
+                return Err(SliceError::NoEquals(part.to_owned()));
             };
             let name = name.trim();
             let Some(axis) = Axis::ALL.into_iter().find(|a| a.name() == name) else {
-                return Err(Msg::new("slice.unknown_axis").arg("axis", name));
+                return Err(SliceError::UnknownAxis(name.to_owned()));
             };
             if slice.picks.iter().any(|(a, _)| *a == axis) {
-                return Err(Msg::new("slice.axis_twice").arg("axis", name));
+                return Err(SliceError::AxisTwice(name.to_owned()));
             }
             slice.picks.push((axis, Self::parse_pick(pick.trim())?));
         }
         Ok(slice)
     }
 
-    fn parse_pick(text: &str) -> Result<Pick, Msg> {
-        let number = |t: &str| t.trim().parse::<i64>().map_err(|_| Msg::new("slice.not_a_number").arg("text", t));
+    fn parse_pick(text: &str) -> Result<Pick, SliceError> {
+        let number = |t: &str| t.trim().parse::<i64>().map_err(|_| SliceError::NotANumber(t.to_owned()));
         let bound = |t: &str| {
             if t.trim().is_empty() { Ok(None) } else { number(t).map(Some) }
         };
@@ -93,15 +137,15 @@ impl Slice {
     ///
     /// # Errors
     /// Where an axis is not there, an index is outside or a range is empty.
-    pub fn resolve(&self, shape: &Shape) -> Result<ResolvedSlice, Msg> {
+    pub fn resolve(&self, shape: &Shape) -> Result<ResolvedSlice, SliceError> {
         let mut ranges: Vec<Range<usize>> = shape.dims().iter().map(|&n| 0..n).collect();
         let mut kept = vec![true; shape.rank()];
         for (axis, pick) in &self.picks {
             let Some(at) = shape.axes().iter().position(|a| a == axis) else {
-                return Err(Msg::new("slice.no_such_axis").arg("axis", axis.name()).arg("shape", shape));
+                return Err(SliceError::NoSuchAxis { axis: axis.name(), shape: *shape });
             };
             let len = shape.dims()[at];
-            let outside = |i: i64| Msg::new("slice.outside").arg("axis", axis.name()).arg("index", i).arg("len", len);
+            let outside = |i: i64| SliceError::Outside { axis: axis.name(), index: i, len };
             let from_end = |i: i64| {
                 if i < 0 { i.saturating_add(len as i64) } else { i }
             };
@@ -123,7 +167,7 @@ impl Slice {
                     };
                     let range = bound(from, 0)?..bound(to, len)?;
                     if range.is_empty() {
-                        return Err(Msg::new("slice.nothing").arg("axis", axis.name()).arg("slice", self));
+                        return Err(SliceError::Nothing { axis: axis.name(), slice: self.clone() });
                     }
                     ranges[at] = range;
                 }
@@ -158,9 +202,9 @@ impl fmt::Display for Slice {
 }
 
 impl std::str::FromStr for Slice {
-    type Err = Msg;
+    type Err = SliceError;
 
-    fn from_str(text: &str) -> Result<Self, Msg> {
+    fn from_str(text: &str) -> Result<Self, SliceError> {
         Self::parse(text)
     }
 }

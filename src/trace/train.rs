@@ -11,7 +11,6 @@ use super::{Bindings, Keep, RunError, Settings, Trace, run_with};
 use crate::program::optimiser::{Optimiser, Updates, append_update};
 use crate::program::{BuildError, Builder, Gradients, Leaf, NodeId, Op, Program, Random, RandomKind, backward};
 use crate::tensor::{Pool, Real, Tensor, Value};
-use crate::text::Msg;
 
 /// The program of one update over one batch.
 #[derive(Clone, Debug)]
@@ -142,10 +141,11 @@ impl<T: Real> State<T> {
     }
 }
 
-/// Why training stopped by itself.
-#[derive(Clone, Debug)]
+/// Why training stopped by itself. Updates count from 0.
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum Stopped {
     /// A batch's program does not build.
+    #[error("update {update}: the program cannot be built: {error}")]
     Build {
         /// Which update.
         update: u64,
@@ -153,6 +153,7 @@ pub enum Stopped {
         error: Box<BuildError>,
     },
     /// A program does not run.
+    #[error("update {update}: the program cannot run: {error}")]
     Run {
         /// Which update.
         update: u64,
@@ -160,6 +161,7 @@ pub enum Stopped {
         error: Box<RunError>,
     },
     /// A number is no longer finite.
+    #[error("update {update}: {path} is not finite")]
     NotFinite {
         /// Which update.
         update: u64,
@@ -171,6 +173,7 @@ pub enum Stopped {
         nan: bool,
     },
     /// An update that was not made cannot be opened.
+    #[error("update {update} was not made: there are {made}")]
     NoSuchUpdate {
         /// Which.
         update: u64,
@@ -178,34 +181,6 @@ pub enum Stopped {
         made: u64,
     },
 }
-
-impl Stopped {
-    /// For the reader. Updates count from 1 there.
-    pub fn message(&self) -> Msg {
-        match self {
-            Stopped::Build { update, error } => Msg::new("train.build").arg("update", update + 1).arg("why", error),
-            Stopped::Run { update, error } => Msg::new("train.run").arg("update", update + 1).arg("why", error),
-            Stopped::NotFinite { update, path, given, nan } => Msg::new(match (given, nan) {
-                (true, _) => "train.not_finite.given",
-                (false, true) => "train.not_finite.nan",
-                (false, false) => "train.not_finite.infinite",
-            })
-            .arg("update", update + 1)
-            .arg("path", path),
-            Stopped::NoSuchUpdate { update, made } => {
-                Msg::new("train.no_such_update").arg("update", update + 1).arg("made", made)
-            }
-        }
-    }
-}
-
-impl std::fmt::Display for Stopped {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.message().fmt(f)
-    }
-}
-
-impl std::error::Error for Stopped {}
 
 /// Which states a training run keeps: bounded, whatever the number of updates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

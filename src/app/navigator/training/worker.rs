@@ -154,7 +154,7 @@ impl Job<'_> {
         let mut looking = lessons();
         // Where nobody listens any more, there is nothing to do either.
         let tell = |news: News| self.news.send(news).is_ok();
-        let failed = |order, e: &Stopped| tell(News::Failed(Some(order), e.message()));
+        let failed = |order, e: &Stopped| tell(News::Failed(Some(order), e.into()));
         let mut stride = 1;
         let mut passed = 0;
         for order in orders {
