@@ -3,7 +3,7 @@
 //! A kernel reads and writes plain row-major slices, knows nothing of programs or traces, and gives the same bits
 //! whatever the number of threads, the instruction set and the layout of its operands:
 //!
-//! - products follow the order written in [`contract`] and spelled out by [`dot`];
+//! - products follow the order written in [`mod@contract`] and spelled out by [`dot`];
 //! - reductions are left folds ([`reduce`]);
 //! - elementary functions are the ones of [`Real`](crate::tensor::Real), element by element ([`elementwise`]);
 //! - moving data changes no bits ([`shuffle`]).

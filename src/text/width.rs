@@ -2,7 +2,7 @@
 //! sees as one character.
 //!
 //! The width of a text is the sum over its grapheme clusters, as terminals (and ratatui's buffers) lay it out.
-//! Text from outside is escaped first ([`super::escape`]): a control character has no width of its own.
+//! Text from outside is escaped first ([`super::escape()`]): a control character has no width of its own.
 
 use std::borrow::Cow;
 

@@ -2,7 +2,7 @@
 //!
 //! [`run`] interprets a program; a [`Sink`] sees each node's value and may go on, replace it or stop. The result is a
 //! [`Trace`]: the program plus one tensor a node (as far as the retention policy keeps it; the rest is recomputed on
-//! demand, with the same bits). [`derive`] gives the arithmetic of any cell, [`provenance`] what reads it,
+//! demand, with the same bits). [`mod@derive`] gives the arithmetic of any cell, [`provenance`] what reads it,
 //! [`Trace::what_if`] a trace in which some cells were edited.
 
 pub mod derive;

@@ -1,5 +1,5 @@
 //! The views: a folder each, with its state, its keys and its model (what to show, as plain data). Drawings are in
-//! `tui::views`, one file each. All are registered in [`view_table`].
+//! `tui::views`, one file each. All are registered in `view_table`.
 
 pub mod cache;
 pub mod compare;

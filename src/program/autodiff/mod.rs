@@ -3,7 +3,7 @@
 //! [`backward`] walks the forward nodes from the loss to the leaves and appends, for each node whose value the loss
 //! depends on, a node `grad.<path>` with the gradient of the loss with respect to it. A tensor that several nodes
 //! read gets one contribution a reader, `grad.<path>.from.<reader>`, summed in the order of the readers. The rules
-//! are one exhaustive `match` over [`Op`](super::Op) in `vjp.rs`; softmax and cross-entropy have the shorter
+//! are one exhaustive `match` over [`Op`] in `vjp.rs`; softmax and cross-entropy have the shorter
 //! formulas that a person writes by hand. Being ordinary nodes, gradients have derivations, exports and gradients of
 //! their own.
 
