@@ -207,6 +207,8 @@ actions! {
         ScaleMode "scale";
         LogScale "log-scale";
         Blocks "blocks";
+        FullSum "full-sum";
+        Derivations "derivations";
         SortBars "sort";
     }
     Find {

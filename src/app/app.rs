@@ -184,7 +184,7 @@ impl App {
     /// Time to the next tick; `None` where nothing moves by itself.
     pub fn interval(&self) -> Option<Duration> {
         // What goes on by itself is looked after often enough to be seen moving.
-        let busy = self.nav.training().is_busy() || self.nav.is_rounding().is_some();
+        let busy = self.nav.training().is_busy() || self.nav.is_rounding().is_some() || self.nav.measures.is_waiting();
         let news = busy.then_some(NEWS);
         self.ui.play.interval().or(news)
     }

@@ -75,9 +75,13 @@ named! {
 named! {
     /// Over what the colour scale runs.
     ScaleMode {
-        /// Each tensor has its own range.
+        /// Each tensor, with all its heads, has its own range.
         #[default]
         Tensor "tensor",
+        /// Each head has its own range.
+        Head "head",
+        /// The two axes that are shown have their own range.
+        Plane "plane",
         /// All tensors of a step share one range.
         Step "step",
     }

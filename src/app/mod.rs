@@ -19,6 +19,7 @@ pub mod input;
 pub mod jumps;
 pub mod key;
 pub mod keymap;
+pub mod measure;
 pub mod messages;
 pub mod navigator;
 pub mod overlay;

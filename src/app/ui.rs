@@ -72,6 +72,10 @@ pub struct Settings {
     pub color: ColorMode,
     /// Mouse capture.
     pub mouse: bool,
+    /// All terms of a long sum, in order of computation.
+    pub full_sum: bool,
+    /// The derivations of all cells of the plane.
+    pub derivations: bool,
     /// Big tensors as blocks even where cells would fit.
     pub blocks: bool,
     /// The step list is shown.
@@ -94,6 +98,8 @@ impl Default for Settings {
             log_scale: false,
             color: ColorMode::default(),
             mouse: false,
+            full_sum: false,
+            derivations: false,
             blocks: false,
             sidebar: true,
             notes: true,
@@ -381,6 +387,8 @@ impl Ui {
             Action::Notes => self.settings.notes = !self.settings.notes,
             Action::SortBars => self.settings.sorted = !self.settings.sorted,
             Action::Blocks => self.settings.blocks = !self.settings.blocks,
+            Action::FullSum => self.settings.full_sum = !self.settings.full_sum,
+            Action::Derivations => self.settings.derivations = !self.settings.derivations,
             Action::Play => self.play.on = !self.play.on,
             Action::Speed(speed) => {
                 self.play.set(speed);

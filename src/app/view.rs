@@ -21,6 +21,7 @@ macro_rules! view_table {
             Cache cache ["[ @", "g k"],
             Side side ["~", "g s"],
             Training training ["f12", "g t"],
+            Map map ["shift-f1", "g m"],
         }
     };
 }

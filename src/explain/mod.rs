@@ -4,6 +4,8 @@ pub mod formula;
 pub mod line;
 pub mod mask;
 mod piece;
+mod sum;
 
 pub use formula::formula;
 pub use line::{Explainer, Line, Span, Style};
+pub use sum::{Sum, Term, Top};

@@ -52,6 +52,15 @@ impl NumberFormat {
         }
     }
 
+    /// As [`format`](Self::format), but what is not 0 is not shown as 0: `6e-6`, with one decimal at most, where the
+    /// decimals do not reach it. For cells of tables, which have little room.
+    pub fn format_short(self, x: f64) -> String {
+        match self {
+            Self::Decimals(digits) if x != 0.0 && self.format(x) == "0" => scientific(x, digits.min(1)),
+            _ => self.format(x),
+        }
+    }
+
     /// As [`format`](Self::format); shortest and bits are those of the `f32`.
     pub fn format_f32(self, x: f32) -> String {
         match self {
@@ -156,6 +165,9 @@ mod tests {
         assert_eq!(four.format_nonzero(1.5e-7), "1.5e-7");
         assert_eq!(four.format_nonzero(0.0), "0");
         assert_eq!(four.format_nonzero(0.25), "0.25");
+        assert_eq!(four.format_short(-5.96e-8), "-6e-8");
+        assert_eq!(four.format_short(1.23e-5), "1.2e-5");
+        assert_eq!(four.format_short(0.0), "0");
     }
     use proptest::prelude::*;
     use rstest::rstest;

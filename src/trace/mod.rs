@@ -10,6 +10,7 @@ mod eval;
 pub mod gradcheck;
 pub mod provenance;
 mod run;
+pub mod stats;
 pub mod train;
 mod whatif;
 

@@ -1,6 +1,6 @@
-//! Values as colours: a scale from the range of a tensor to 256 prepared pairs of background and text colour.
+//! Ramps: the colours that scales run through, in the depth that a terminal has.
 
-use ratatui::style::{Color, Style};
+use ratatui::style::Color;
 
 use super::theme::{Depth, Theme};
 
@@ -39,82 +39,132 @@ impl CellKind {
 
 /// Which colours a scale runs through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Map {
+pub enum Ramp {
     /// Blue below zero, red above, the ground in the middle.
     Diverging,
-    /// From little to much: viridis.
+    /// From little to much; little is near the ground.
     Sequential,
 }
 
 type Table = [(Color, Color); 256];
 
-/// A map in the colours of a terminal; made once a theme.
+/// The ramps in the colours of a terminal, each with the text colour that reads on it; made once a theme.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Palette {
     diverging: Option<Box<Table>>,
     sequential: Option<Box<Table>>,
+    /// Masked cells of a picture.
+    pub masked: Option<Color>,
+    /// Colours of the curves of a chart, the first one first.
+    pub curves: [Option<Color>; 6],
 }
+
+/// Hand-picked steps of the 256 colours, from −1 over 0 to 1, on a dark ground.
+const DIVERGING_256_DARK: [u8; 15] = [39, 33, 32, 26, 25, 24, 17, 235, 52, 88, 124, 160, 167, 203, 209];
+/// The same on a light ground.
+const DIVERGING_256_LIGHT: [u8; 15] = [20, 26, 32, 74, 110, 152, 189, 255, 224, 217, 210, 203, 167, 160, 124];
+/// From 0 to 1 on a dark ground: near viridis.
+const SEQUENTIAL_256_DARK: [u8; 13] = [235, 53, 54, 60, 61, 25, 31, 36, 35, 71, 113, 149, 227];
+/// The same on a light ground: near yellow–green–blue.
+const SEQUENTIAL_256_LIGHT: [u8; 13] = [255, 230, 229, 193, 157, 115, 79, 43, 37, 31, 25, 19, 17];
 
 impl Palette {
     /// The colours of `theme`.
     pub fn new(theme: &Theme) -> Self {
+        let (depth, dark) = (theme.depth, theme.dark);
         let table = |f: &dyn Fn(f64) -> Option<Color>| {
-            (theme.depth != Depth::None).then(|| {
+            (depth != Depth::None).then(|| {
                 let mut table = [(Color::Reset, Color::Reset); 256];
                 for (i, slot) in table.iter_mut().enumerate() {
                     if let Some(bg) = f(i as f64 / 255.0) {
-                        *slot = (bg, contrasting(bg, theme.depth));
+                        *slot = (bg, contrasting(bg, depth));
                     }
                 }
                 Box::new(table)
             })
         };
-        if theme.depth == Depth::Ansi16 {
-            // Sixteen colours are too few to be near to anything: a few clear levels instead.
-            return Self {
-                diverging: table(&|t| match t {
-                    ..0.15 => Some(Color::Blue),
-                    ..0.35 => Some(Color::Cyan),
-                    ..0.65 => None,
-                    ..0.85 => Some(Color::Yellow),
+        let step = |steps: &[u8], t: f64| {
+            let i = (t * (steps.len() - 1) as f64).round() as usize;
+            Some(Color::Indexed(steps[i.min(steps.len() - 1)]))
+        };
+        let (diverging, sequential) = match depth {
+            // Sixteen colours are too few to be near to anything: a few clear levels, each with its sign.
+            Depth::Ansi16 => (
+                table(&|t| match t {
+                    ..0.22 => Some(Color::Blue),
+                    ..0.42 => Some(Color::Cyan),
+                    ..0.58 => None,
+                    ..0.78 => Some(Color::Yellow),
                     _ => Some(Color::Red),
                 }),
-                sequential: table(&|t| match t {
-                    ..0.2 => None,
-                    ..0.4 => Some(Color::Blue),
+                table(&|t| match t {
+                    ..0.12 => None,
+                    ..0.35 => Some(Color::Blue),
                     ..0.6 => Some(Color::Cyan),
-                    ..0.8 => Some(Color::Green),
+                    ..0.82 => Some(Color::Green),
                     _ => Some(Color::Yellow),
                 }),
-            };
-        }
-        let dark = theme.dark;
+            ),
+            Depth::Ansi256 if dark => {
+                (table(&|t| step(&DIVERGING_256_DARK, t)), table(&|t| step(&SEQUENTIAL_256_DARK, t)))
+            }
+            Depth::Ansi256 => (table(&|t| step(&DIVERGING_256_LIGHT, t)), table(&|t| step(&SEQUENTIAL_256_LIGHT, t))),
+            _ => (table(&|t| depth.color(diverging(t, dark))), table(&|t| depth.color(sequential(t, dark)))),
+        };
+        let masked = if dark { Color::Rgb(44, 44, 50) } else { Color::Rgb(226, 226, 230) };
+        let curves: [(u8, u8, u8); 6] = if dark {
+            [(86, 204, 242), (255, 170, 60), (120, 220, 120), (250, 110, 130), (205, 150, 255), (235, 225, 120)]
+        } else {
+            [(0, 105, 190), (205, 85, 0), (20, 130, 50), (190, 20, 60), (120, 50, 180), (130, 110, 0)]
+        };
         Self {
-            diverging: table(&|t| theme.depth.color(diverging(t, dark))),
-            sequential: table(&|t| {
-                let (r, g, b) = colorous::VIRIDIS.eval_continuous(t).into_tuple();
-                theme.depth.color(Color::Rgb(r, g, b))
-            }),
+            diverging,
+            sequential,
+            masked: if depth == Depth::Ansi16 { None } else { depth.color(masked) },
+            curves: curves.map(|(r, g, b)| depth.color(Color::Rgb(r, g, b))),
         }
+    }
+
+    /// Ground and text colour at `t`, 0 to 1; `None` where there are no colours.
+    pub fn at(&self, ramp: Ramp, t: f64) -> Option<(Color, Color)> {
+        let table = match ramp {
+            Ramp::Diverging => self.diverging.as_ref(),
+            Ramp::Sequential => self.sequential.as_ref(),
+        }?;
+        Some(table[(t.clamp(0.0, 1.0) * 255.0).round() as usize])
     }
 }
 
-/// colorous' red–blue has a white middle, which glares on a dark ground: there its arms fade into the ground.
+fn mix(a: (f64, f64, f64), b: (u8, u8, u8), t: f64) -> Color {
+    let m = |a: f64, b: u8| (a + (f64::from(b) - a) * t).round() as u8;
+    Color::Rgb(m(a.0, b.0), m(a.1, b.1), m(a.2, b.2))
+}
+
+/// colorous' red–blue with its middle faded into the ground, so that what is near zero is quiet.
 fn diverging(t: f64, dark: bool) -> Color {
-    let map = |t| colorous::RED_BLUE.eval_continuous(1.0 - t).into_tuple();
-    let (r, g, b) = if dark {
-        let s = (2.0 * t - 1.0).abs();
+    let map = |t: f64| colorous::RED_BLUE.eval_continuous(1.0 - t).into_tuple();
+    let s = (2.0 * t - 1.0).abs();
+    if dark {
         let end = map(if t < 0.5 { 0.12 } else { 0.88 });
-        let mix = |ground: f64, end: u8| (ground + (f64::from(end) - ground) * s).round() as u8;
-        (mix(30.0, end.0), mix(30.0, end.1), mix(34.0, end.2))
+        mix((30.0, 30.0, 34.0), end, s)
     } else {
-        map(t)
-    };
-    Color::Rgb(r, g, b)
+        let end = map(if t < 0.5 { 0.08 } else { 0.92 });
+        mix((250.0, 250.0, 250.0), end, s)
+    }
+}
+
+/// Viridis on a dark ground, yellow–green–blue on a light one; the lowest eighth comes out of the ground.
+fn sequential(t: f64, dark: bool) -> Color {
+    let fade = (t * 8.0).min(1.0);
+    if dark {
+        mix((30.0, 30.0, 34.0), colorous::VIRIDIS.eval_continuous(t).into_tuple(), fade)
+    } else {
+        mix((252.0, 252.0, 250.0), colorous::YELLOW_GREEN_BLUE.eval_continuous(t * 0.92).into_tuple(), fade)
+    }
 }
 
 /// Black or white, whichever reads on `ground` (WCAG relative luminance).
-fn contrasting(ground: Color, depth: Depth) -> Color {
+pub(super) fn contrasting(ground: Color, depth: Depth) -> Color {
     let Some(rgb) = super::theme::rgb(ground) else {
         return Color::Reset;
     };
@@ -134,138 +184,10 @@ fn contrasting(ground: Color, depth: Depth) -> Color {
     }
 }
 
-/// From numbers to positions on a map.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Scale {
-    /// Which colours.
-    pub map: Map,
-    /// Lower end.
-    pub min: f64,
-    /// Upper end.
-    pub max: f64,
-    /// Whether magnitudes count by their logarithm.
-    pub log: bool,
-}
-
-/// Decades that a logarithmic scale spans below its largest magnitude.
-const DECADES: f64 = 6.0;
-
-impl Scale {
-    /// A scale around zero that reaches the larger of the two magnitudes.
-    pub fn diverging(min: f64, max: f64) -> Self {
-        let reach = min.abs().max(max.abs());
-        let reach = if reach.is_finite() { reach } else { f64::MAX };
-        Self { map: Map::Diverging, min: -reach, max: reach, log: false }
-    }
-
-    /// A scale from `min` to `max`.
-    pub fn sequential(min: f64, max: f64) -> Self {
-        Self { map: Map::Sequential, min, max, log: false }
-    }
-
-    /// The same scale, logarithmic or not.
-    #[must_use]
-    pub fn with_log(mut self, log: bool) -> Self {
-        self.log = log;
-        self
-    }
-
-    /// Where `value` stands, 0 to 1; 0.5 is zero on a diverging scale.
-    pub fn position(&self, value: f64) -> f64 {
-        let t = match self.map {
-            Map::Diverging => 0.5 + 0.5 * self.share(value.abs(), self.max).copysign(value),
-            Map::Sequential if self.log => self.share(value, self.max),
-            Map::Sequential => {
-                // Halved first: the difference of two large numbers may not be a number.
-                let span = self.max / 2.0 - self.min / 2.0;
-                if span > 0.0 { (value / 2.0 - self.min / 2.0) / span } else { 0.0 }
-            }
-        };
-        if t.is_nan() { 0.5 } else { t.clamp(0.0, 1.0) }
-    }
-
-    /// The magnitude below which everything has one colour: 0 on a linear scale.
-    pub fn least(&self) -> f64 {
-        if self.log { self.max * libm::exp10(-DECADES) } else { 0.0 }
-    }
-
-    fn share(&self, magnitude: f64, most: f64) -> f64 {
-        if magnitude <= 0.0 || most <= 0.0 {
-            0.0
-        } else if self.log {
-            (1.0 + (magnitude / most).log10() / DECADES).clamp(0.0, 1.0)
-        } else {
-            magnitude / most
-        }
-    }
-
-    /// The style of a cell.
-    pub fn style(&self, value: f64, kind: CellKind, theme: &Theme, palette: &Palette) -> Style {
-        match kind {
-            CellKind::Masked => theme.masked,
-            CellKind::Nan => theme.nan,
-            CellKind::PosInf | CellKind::NegInf => theme.inf,
-            CellKind::Plain => theme.text,
-            CellKind::Value => {
-                let table = match self.map {
-                    Map::Diverging => &palette.diverging,
-                    Map::Sequential => &palette.sequential,
-                };
-                match table {
-                    None => theme.text,
-                    Some(table) => {
-                        let (bg, fg) = table[(self.position(value) * 255.0).round() as usize];
-                        if bg == Color::Reset { theme.text } else { Style::new().fg(fg).bg(bg) }
-                    }
-                }
-            }
-        }
-    }
-
-    /// How much of the scale a value takes, 0 to 1: its magnitude on a diverging one.
-    pub fn magnitude(&self, value: f64) -> f64 {
-        let t = self.position(value);
-        match self.map {
-            Map::Diverging => (2.0 * t - 1.0).abs(),
-            Map::Sequential => t,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn zero_is_in_the_middle_and_ends_are_at_the_ends() {
-        let s = Scale::diverging(-1.0, 4.0);
-        for (value, t) in [(0.0, 0.5), (-4.0, 0.0), (4.0, 1.0), (-1.0, 0.375), (9.0, 1.0)] {
-            assert!((s.position(value) - t).abs() < 1e-12, "{value}");
-        }
-        let s = Scale::sequential(0.0, 1.0);
-        assert!((s.position(0.25) - 0.25).abs() < 1e-12);
-        let s = Scale::diverging(-1.0, 1.0).with_log(true);
-        assert!((s.position(1e-3) - 0.75).abs() < 1e-12);
-        assert!((s.position(-1e-9) - 0.5).abs() < 1e-12);
-        assert!((s.least() - 1e-6).abs() < 1e-18);
-        assert!((s.position(s.least()) - 0.5).abs() < 1e-12);
-    }
-
-    #[test]
-    fn odd_ranges_do_not_break() {
-        for (min, max) in
-            [(0.0, 0.0), (f64::NAN, f64::NAN), (f64::NEG_INFINITY, f64::INFINITY), (-f64::MAX, f64::MAX), (1.0, -1.0)]
-        {
-            for log in [false, true] {
-                for s in [Scale::diverging(min, max), Scale::sequential(min, max)] {
-                    for v in [0.0, 1.0, -1.0, f64::NAN, f64::INFINITY, f64::MAX, 5e-324] {
-                        let t = s.with_log(log).position(v);
-                        assert!((0.0..=1.0).contains(&t), "{s:?} {v} {t}");
-                    }
-                }
-            }
-        }
-    }
+    use crate::tui::theme::rgb;
 
     #[test]
     fn text_reads_on_every_ground() {
@@ -274,7 +196,7 @@ mod tests {
                 let p = Palette::new(&Theme::new(name, depth));
                 for table in [p.diverging, p.sequential].into_iter().flatten() {
                     for (bg, fg) in table.iter() {
-                        let (Some(a), Some(b)) = (super::super::theme::rgb(*bg), super::super::theme::rgb(*fg)) else {
+                        let (Some(a), Some(b)) = (rgb(*bg), rgb(*fg)) else {
                             assert_eq!(bg, fg, "both default");
                             continue;
                         };
@@ -287,14 +209,21 @@ mod tests {
     }
 
     #[test]
-    fn special_cells_have_the_themes_styles() {
-        let theme = Theme::new("dark", Depth::True);
-        let palette = Palette::new(&theme);
-        let s = Scale::diverging(-1.0, 1.0);
-        let style = |v: f64, k| s.style(v, k, &theme, &palette);
-        assert_eq!(style(0.0, CellKind::Masked), theme.masked);
-        assert_eq!(style(0.0, CellKind::of(f64::NAN)), theme.nan);
-        assert_eq!(style(0.0, CellKind::of(f64::INFINITY)), theme.inf);
-        assert_ne!(style(1.0, CellKind::Value), style(-1.0, CellKind::Value));
+    fn the_sign_is_seen_at_every_depth_and_zero_is_quiet() {
+        for name in ["dark", "light", "high-contrast"] {
+            for depth in [Depth::Ansi16, Depth::Ansi256, Depth::True] {
+                let theme = Theme::new(name, depth);
+                let p = Palette::new(&theme);
+                let at = |t| p.at(Ramp::Diverging, t).map(|c| c.0);
+                for t in [0.05, 0.2, 0.35, 0.4] {
+                    assert_ne!(at(t), at(1.0 - t), "{name} {depth:?} {t}");
+                }
+                // Near zero the colour is near the ground: light on light, dark on dark.
+                if let Some(c) = at(0.5).and_then(rgb) {
+                    let sum: u32 = c.iter().map(|v| u32::from(*v)).sum();
+                    assert!(if theme.dark { sum < 200 } else { sum > 650 }, "{name} {depth:?} {c:?}");
+                }
+            }
+        }
     }
 }

@@ -8,6 +8,7 @@ use ratatui::layout::Rect;
 
 use super::draw::{Look, frame, put};
 use super::hints::hints;
+use super::pane;
 use super::views;
 use super::widgets::status;
 use super::widgets::tree::{Branch, Line, Marks, Tree};
@@ -15,6 +16,7 @@ use crate::app::app::App;
 use crate::app::navigator::{Navigator, Page, TreeRow};
 use crate::app::ui::Focus;
 use crate::app::view::View;
+use crate::app::views::map::crumbs;
 use crate::scenario::lint::Severity;
 use crate::text::{Msg, tr};
 use crate::walkthrough::{phase_name, short_title};
@@ -30,6 +32,17 @@ pub enum Target {
     Term(usize),
 }
 
+/// A table on the stage.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShownTable {
+    /// Its run.
+    pub run: usize,
+    /// Its node.
+    pub node: crate::program::NodeId,
+    /// Where it is.
+    pub area: Rect,
+}
+
 /// What a frame showed.
 #[derive(Clone, Debug, Default)]
 pub struct Shown {
@@ -37,6 +50,8 @@ pub struct Shown {
     pub page: Page,
     /// What lies where.
     pub hits: Vec<(Rect, Target)>,
+    /// Tables of the stage.
+    pub tables: Vec<ShownTable>,
 }
 
 /// Smallest screen that shows anything but its own smallness.
@@ -45,6 +60,8 @@ const SMALLEST: (u16, u16) = (24, 6);
 const LIST: (u16, u16) = (34, 56);
 /// Screens narrower than this have no step list.
 const NARROW: u16 = 96;
+/// Screens from this width on have a third pane.
+const PANE: u16 = 160;
 
 /// Draws everything but the overlays.
 pub fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look) -> Shown {
@@ -57,16 +74,30 @@ pub fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look) -> Shown {
     }
     buf.set_style(area, look.theme.text);
     title(app, Rect { height: 1, ..area }, buf, look);
-    let body = Rect { y: area.y + 1, height: area.height - 2, ..area };
+    // A message has a line of its own: it hides neither the view nor the key hints.
+    let message = app.ui.messages.current();
+    let said = u16::from(message.is_some() && area.height > SMALLEST.1);
+    let body = Rect { y: area.y + 1, height: area.height - 2 - said, ..area };
     let bottom = Rect { y: area.bottom() - 1, height: 1, ..area };
+    let has_pane = app.ui.settings.sidebar && area.width >= PANE && has_pane(app.ui.view);
     // On narrow screens the stage has all the room: the title says where one is.
     let main = if app.ui.settings.sidebar && area.width >= NARROW {
-        let width = (area.width * 3 / 10).clamp(LIST.0, LIST.1);
+        let share = if has_pane { 24 } else { 30 };
+        let width = (area.width * share / 100).clamp(LIST.0, LIST.1);
         let side = Rect { width, ..body };
         sidebar(app, side, buf, look, &mut shown);
         Rect { x: body.x + width, width: body.width - width, ..body }
     } else {
         body
+    };
+    let main = if has_pane {
+        let width = (area.width / 5).clamp(32, 42);
+        let place = Rect { x: main.right() - width, width, ..main };
+        let inside = frame(buf, place, tr(look.lang, View::Map.key()), false, look);
+        pane::draw(app, inside, buf, look, &mut shown);
+        Rect { width: main.width - width, ..main }
+    } else {
+        main
     };
     let d = &app.nav;
     let view = tr(look.lang, app.ui.view.key());
@@ -79,14 +110,34 @@ pub fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look) -> Shown {
     let focused = app.ui.view.takes_keys() || app.ui.focus != Focus::Steps;
     let inside = frame(buf, main, &heading, focused, look);
     views::draw(app, inside, buf, look, &mut shown);
-    if let Some(message) = app.ui.messages.current() {
-        status::message(bottom, buf, message, look);
-    } else {
+    breadcrumb(app, main, buf, look);
+    if let Some(message) = message {
+        let line = if said > 0 { Rect { y: bottom.y - 1, ..bottom } } else { bottom };
+        status::message(line, buf, message, look);
+    }
+    if message.is_none() || said > 0 {
         let hints = hints(app, look);
         let context = app.ui.context();
         status::hints(bottom, buf, &hints, &app.ui.keymap, context, look);
     }
     shown
+}
+
+/// Whether a view leaves room for the third pane: those of a step; others have their own use for the width.
+fn has_pane(view: View) -> bool {
+    view == View::Step || view.is_of_step() && !matches!(view, View::Map | View::Costs)
+}
+
+/// Where one is, on the lower border: `Encoder layer 1 › attention › head 1 › score1[0][1]`.
+fn breadcrumb(app: &App, main: Rect, buf: &mut Buffer, look: &Look) {
+    if main.width < 12 || main.height < 3 {
+        return;
+    }
+    let text = format!(" {} ", crumbs(&app.nav, look.lang).join(" › "));
+    let room = main.width - 4;
+    let text = look.cut_start(&text, room);
+    let at = (main.x + 2, main.bottom() - 1);
+    put(buf, main, at, &text, room, look.theme.dim, look);
 }
 
 fn title(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {

@@ -211,7 +211,7 @@ fn training_screens() {
         let mut app = app("train_copy", lang, glyphs);
         command(&mut app, "train 12");
         press(&mut app, "left left");
-        for size in SIZES {
+        for size in [SIZES[SIZES.len() - 2]] {
             let name = format!("training_{lang:?}_{}x{}", size.0, size.1).to_lowercase();
             insta::assert_snapshot!(name, snapshot::with_styles(&frame(&mut app, size)));
         }
@@ -338,7 +338,7 @@ fn side_by_side_screens() {
         let mut app = app("water_class", lang, glyphs);
         command(&mut app, "step 69");
         command(&mut app, "side-by-side exact rounded 2");
-        for size in SIZES {
+        for size in [SIZES[SIZES.len() - 2]] {
             let name = format!("side_{lang:?}_{}x{}", size.0, size.1).to_lowercase();
             insta::assert_snapshot!(name, snapshot::with_styles(&frame(&mut app, size)));
         }
@@ -440,7 +440,7 @@ fn word_table_screens() {
             let mut app = app("water_class", lang, glyphs);
             command(&mut app, &format!("step {step}"));
             command(&mut app, &format!("view {view}"));
-            for size in SIZES {
+            for size in [SIZES[SIZES.len() - 2]] {
                 let name = format!("{view}_{lang:?}_{}x{}", size.0, size.1).to_lowercase();
                 insta::assert_snapshot!(name, snapshot::with_styles(&frame(&mut app, size)));
             }

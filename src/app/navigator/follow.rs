@@ -69,6 +69,38 @@ impl Navigator {
         Some(cells.iter().position(|c| *c == heaviest).unwrap_or(0))
     }
 
+    /// The cell that Enter goes into.
+    pub fn chosen_cell(&self) -> Option<Cell> {
+        if self.term.is_some() {
+            let line = self.line(NumberFormat::Shortest, super::MAX_TERMS)?;
+            return line.cells().nth(self.chosen_term(&line)?);
+        }
+        let (run, cell) = self.cell()?;
+        heaviest(&*self.trace(run)?, cell)
+    }
+
+    /// The derivations of the cells of the plane, row after row from the cursor's row on, at most `most` of them.
+    pub fn plane_lines(&self, number: NumberFormat, most_terms: usize, most: usize) -> Vec<String> {
+        let (Some(view), Some((run, cursor))) = (self.view(), self.cell()) else {
+            return Vec::new();
+        };
+        let Some(trace) = self.trace(run) else { return Vec::new() };
+        let explainer = Explainer::new(&trace).speaking(self.lang);
+        let names = |c: Cell| self.session.cell_name(&self.steps, run, c, self.at);
+        let plane = super::Plane::of_view(view, &self.index);
+        let n = plane.rows * plane.cols;
+        // All of them where they fit, else those from the cursor's row on.
+        let row = plane.find(cursor.flat).map_or(0, |c| c.0);
+        let first = if n <= most { 0 } else { (row * plane.cols).min(n - most) };
+        let cells = (first..n).take(most).map(|i| plane.flat(i / plane.cols, i % plane.cols));
+        let lines = cells.filter_map(|flat| {
+            let cell = Cell { node: view.node, flat };
+            let name = view.cell_name(&view.index_of(cell)?);
+            Some(explainer.line(&name, cell, &Style { number, most_terms }, &names).text())
+        });
+        lines.collect()
+    }
+
     /// Chooses the next (or previous) number of the line.
     pub fn turn_term(&mut self, forward: bool, line: &Line) {
         let n = line.cells().count();
@@ -84,10 +116,10 @@ impl Navigator {
         let Some((run, _)) = self.cell() else {
             return false;
         };
-        let Some(term) = self.chosen_term(line) else {
-            return false;
-        };
-        let Some(target) = line.cells().nth(term) else {
+        let term = || self.chosen_term(line).and_then(|t| line.cells().nth(t));
+        let long = || self.term.is_none().then(|| self.chosen_cell()).flatten();
+        // Of a long sum the line shows only some terms.
+        let Some(target) = long().or_else(term).filter(|_| line.cells().next().is_some()) else {
             return false;
         };
         self.leave();

@@ -1,6 +1,7 @@
 //! The part of the application that steps through a session: where one is, where one came from, what is looked at.
 
 mod breaks;
+mod chain;
 mod checks;
 mod compare;
 mod compare_asked;
@@ -28,6 +29,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::jumps::{Bookmarks, Jumps};
+use super::measure::{Measures, Origin, Part};
 use crate::debug::breaks::Breaks;
 use crate::debug::timeline::Timeline;
 use crate::debug::whatif::{Before, WhatIf};
@@ -36,10 +38,12 @@ use crate::session::{Session, Steps};
 use crate::text::{Lang, Msg};
 use crate::trace::AnyTrace;
 use crate::trace::derive::Cell;
+use crate::trace::stats::Tally;
 use crate::walkthrough::{Step, View};
 
+pub use chain::{Chain, chain};
 pub use compare::Standing;
-pub use facts::{Facts, Stats, Totals};
+pub use facts::{Facts, Totals};
 pub use model::{Plane, StageModel, TableModel, TreeRow};
 pub use side::{Half, Seen, Side};
 pub use tables::{RenderedTable, TableResult, TextTable};
@@ -119,7 +123,8 @@ pub struct Navigator {
     timeline: RefCell<Option<(Arc<Steps>, Arc<Timeline>)>>,
     /// What the lints found, once they were asked for.
     checked: Option<checks::Checked>,
-    stats: RefCell<HashMap<(usize, NodeId, bool), Stats>>,
+    /// Ranges and counts of every cell, pyramids, pictures.
+    pub measures: Measures,
     norms: RefCell<HashMap<(usize, NodeId, bool), f64>>,
     rounded: RefCell<HashMap<(usize, u8), Arc<AnyTrace>>>,
     totals: RefCell<HashMap<usize, Totals>>,
@@ -162,7 +167,7 @@ impl Navigator {
             breaks: Breaks::default(),
             timeline: RefCell::default(),
             checked: None,
-            stats: RefCell::default(),
+            measures: Measures::default(),
             norms: RefCell::default(),
             rounded: RefCell::default(),
             totals: RefCell::default(),
@@ -178,7 +183,7 @@ impl Navigator {
 
     /// Forgets what was computed from the session before.
     fn forget(&mut self) {
-        self.stats.get_mut().clear();
+        self.measures.clear();
         self.norms.get_mut().clear();
         self.rounded.get_mut().clear();
         self.totals.get_mut().clear();
@@ -253,6 +258,16 @@ impl Navigator {
                 Some(TraceRef::Rounded(trace))
             }
         }
+    }
+
+    /// Where a tensor is that is shown, for its measures.
+    pub fn origin(&self, run: usize, node: NodeId) -> Origin<'_> {
+        Origin { session: &self.session, run, node, round: self.round, live: self.live }
+    }
+
+    /// Range and counts over every cell of a part of a tensor; `None` while it is being read.
+    pub fn tally(&self, run: usize, node: NodeId, part: Part) -> Option<Tally> {
+        self.measures.tally(self.origin(run, node), part)
     }
 
     /// Updates made on the parameters, where one is in an opened update.

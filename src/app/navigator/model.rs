@@ -3,11 +3,13 @@
 use std::collections::HashSet;
 
 use super::Navigator;
+use crate::app::measure::{self, Kind};
 use crate::explain::Explainer;
 use crate::export::document::step_formula;
-use crate::program::{Binary, Leaf, NodeId, Op, Program};
+use crate::program::{Binary, NodeId, Op, Program};
 use crate::tensor::{Axis, Shape};
 use crate::trace::derive::Cell;
+use crate::trace::stats::Window;
 use crate::walkthrough::{Role, View};
 
 /// Two axes of a tensor, the others fixed: what a table shows.
@@ -96,6 +98,18 @@ impl Plane {
         }
     }
 
+    /// Where its cells are, for exact statistics.
+    pub fn window(&self) -> Window {
+        let Self { start, rows, cols, row_stride, col_stride, .. } = *self;
+        Window { start, rows, cols, row_stride, col_stride }
+    }
+
+    /// The head it is of, where it is of one of several.
+    pub fn head(&self) -> Option<usize> {
+        let heads = |a: &Axis| matches!(a, Axis::Head | Axis::KvHead);
+        self.fixed.iter().find(|(axis, ..)| heads(axis)).map(|(_, at, _)| *at)
+    }
+
     /// Position in the whole tensor of a cell.
     pub fn flat(&self, row: usize, col: usize) -> usize {
         self.start + row * self.row_stride + col * self.col_stride
@@ -144,8 +158,8 @@ pub struct TableModel {
     pub cursor: Option<(usize, usize)>,
     /// Cells that the cursor cell reads.
     pub lit: HashSet<(usize, usize)>,
-    /// Probabilities and the like: not around zero.
-    pub sequential: bool,
+    /// What its numbers are.
+    pub kind: Kind,
     /// Scores with a mask.
     pub masked: bool,
     /// Whether it is a result of the step.
@@ -359,7 +373,7 @@ impl Navigator {
     fn table(&self, run: usize, node: NodeId, symbol: String, plane: Plane) -> TableModel {
         let program = &self.session.runs[run].program;
         TableModel {
-            sequential: is_sequential(program, node),
+            kind: measure::kind(program, node),
             masked: is_masked(program, node),
             ..TableModel::of(run, node, symbol, plane)
         }
@@ -377,7 +391,7 @@ impl TableModel {
             view: None,
             cursor: None,
             lit: HashSet::new(),
-            sequential: false,
+            kind: Kind::Signed,
             masked: false,
             result: false,
             named: false,
@@ -452,24 +466,4 @@ fn sign(op: &Op) -> &'static str {
 pub(super) fn is_masked(program: &Program, node: NodeId) -> bool {
     let path = &program.node(node).path;
     path.ends_with("masked_scores") || path.ends_with("mask_bias")
-}
-
-/// Whether a tensor's values are read from 0 up: probabilities, exp, variances, masks.
-fn is_sequential(program: &Program, node: NodeId) -> bool {
-    let n = program.node(node);
-    let last = n.path.rsplit('.').next().unwrap_or("");
-    !n.path.starts_with("grad.")
-        && matches!(
-            last,
-            "weights"
-                | "probs"
-                | "exp"
-                | "sum"
-                | "var"
-                | "mean_square"
-                | "predicted_probs"
-                | "target_probs"
-                | "target_prob"
-        )
-        && !matches!(n.op, Op::Leaf(Leaf::Parameter))
 }

@@ -22,8 +22,9 @@ impl Navigator {
             let formula = step_formula(&self.session, &self.steps, self.at, step);
             let result = |v: &View| v.role == Role::Result;
             let named = |v: &View| result(v) && names(&formula, &v.symbol);
-            let last = step.views.iter().rposition(named);
-            let view = last.or_else(|| step.views.iter().rposition(result)).unwrap_or(0);
+            // Of several results the first one.
+            let first = step.views.iter().position(named);
+            let view = first.or_else(|| step.views.iter().position(result)).unwrap_or(0);
             let rank = step.views.get(view).map_or(0, |v| v.shape().rank());
             (view, vec![0; rank])
         });

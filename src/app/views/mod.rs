@@ -8,6 +8,7 @@ pub mod debug;
 pub mod heads;
 pub mod layers;
 pub mod log;
+pub mod map;
 pub mod positions;
 pub mod probs;
 pub mod side;

@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 /// Columns between tables, with the sign of the formula in their middle.
 pub(super) const GAP: u16 = 3;
 /// Lines that a table is given before another one is left out for it: heading, labels, rows, how many there are.
-const LEAST: u16 = 8;
+const LEAST: u16 = 5;
 /// Narrowest window of a table that is wider than the screen.
 const NARROWEST: u16 = 30;
 
@@ -16,6 +16,8 @@ pub(super) struct Wish {
     pub height: u16,
     /// How much it matters: 0 is always shown, then 1, and so on.
     pub rank: u8,
+    /// Columns before it, where another table is there.
+    pub gap: u16,
 }
 
 /// Tables side by side, in their order, with the columns that each has.
@@ -93,14 +95,14 @@ fn bands(wishes: &[Wish], tables: &[usize], width: u16, most: u16) -> Vec<Band> 
         let taken = if wish.width > width && wish.rank > 0 && half >= NARROWEST { half } else { wish.width.min(width) };
         let height = wish.height.min(most);
         match bands.last_mut() {
-            Some(band) if used.saturating_add(taken) <= width => {
+            Some(band) if used.saturating_add(wish.gap).saturating_add(taken) <= width => {
                 band.tables.push((table, taken));
                 band.height = band.height.max(height);
-                used = used.saturating_add(taken).saturating_add(GAP);
+                used = used.saturating_add(wish.gap).saturating_add(taken);
             }
             _ => {
                 bands.push(Band { tables: vec![(table, taken)], height });
-                used = taken.saturating_add(GAP);
+                used = taken;
             }
         }
     }
@@ -112,7 +114,7 @@ fn bands(wishes: &[Wish], tables: &[usize], width: u16, most: u16) -> Vec<Band> 
 
 /// Windows share the columns that are left in their band.
 fn widen(band: &mut Band, wishes: &[Wish], width: u16) {
-    let gaps = GAP * (band.tables.len() as u16 - 1);
+    let gaps = band.tables.iter().skip(1).map(|(t, _)| wishes[*t].gap).sum::<u16>();
     let used = band.tables.iter().map(|(_, w)| w).sum::<u16>() + gaps;
     let mut left = width.saturating_sub(used);
     let mut windows = band.tables.iter().filter(|(t, w)| wishes[*t].width > *w).count() as u16;
@@ -132,7 +134,7 @@ mod tests {
     use super::*;
 
     fn wish(width: u16, height: u16, rank: u8) -> Wish {
-        Wish { width, height, rank }
+        Wish { width, height, rank, gap: GAP }
     }
 
     fn placed(plan: &Plan) -> Vec<Vec<usize>> {

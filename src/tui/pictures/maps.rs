@@ -1,4 +1,6 @@
-//! Tensors as maps: several in a grid, one as a table or as blocks.
+//! Tensors as maps: several in a grid, one as a table or as a picture.
+
+use std::ops::Range;
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -6,11 +8,11 @@ use ratatui::layout::Rect;
 use super::source::{Labelled, Source};
 use crate::app::app::App;
 use crate::app::navigator::TableModel;
-use crate::explain::line::MASKED_BELOW;
-use crate::tui::colour::{CellKind, Scale};
+use crate::tui::colour::CellKind;
 use crate::tui::draw::{Look, put};
-use crate::tui::widgets::blocks::Blocks;
+use crate::tui::scale::Scale;
 use crate::tui::widgets::heat_table::{HeatTable, Lit};
+use crate::tui::widgets::raster::{Raster, Shown};
 
 /// Probabilities as maps, each as a table where it fits, in a grid.
 pub fn maps(app: &App, tables: &[TableModel], area: Rect, buf: &mut Buffer, look: &Look) {
@@ -42,16 +44,17 @@ pub fn maps(app: &App, tables: &[TableModel], area: Rect, buf: &mut Buffer, look
         let at = (place.x, place.y);
         put(buf, place, at, &t.symbol, place.width, look.theme.title, look);
         let body = Rect { y: place.y + 1, height: place.height.saturating_sub(1), ..place };
-        map(app, t, &Scale::sequential(0.0, 1.0), body, buf, look);
+        map(app, t, body, buf, look);
     }
 }
 
 /// One tensor as a table where it fits, else as blocks.
-pub fn map(app: &App, t: &TableModel, scale: &Scale, area: Rect, buf: &mut Buffer, look: &Look) {
+pub fn map(app: &App, t: &TableModel, area: Rect, buf: &mut Buffer, look: &Look) {
     let Some(source) = Source::new(&app.nav, t, app.ui.settings.digits) else {
         return;
     };
     let labels = Labelled::new(&app.nav, t);
+    let scale = source.scale(app);
     let (want, tall) = source.wish(look, &labels);
     if want <= area.width && tall <= area.height.saturating_add(1) {
         HeatTable {
@@ -62,58 +65,49 @@ pub fn map(app: &App, t: &TableModel, scale: &Scale, area: Rect, buf: &mut Buffe
             offset: (0, 0),
             cursor: None,
             lit: Lit::default(),
-            scale: *scale,
+            scale,
             widest: 10,
         }
         .render(area, buf, look);
     } else {
-        overview(&source, scale, None, area, buf, look);
+        overview(app, &source, &labels, &scale, None, area, buf, look);
     }
 }
 
-/// A large table as blocks, with the cursor and the window that is shown as a table, if there is one.
+/// A large table as a picture of every cell, with the cursor and the window that is shown as a table, if there is one.
+#[allow(clippy::too_many_arguments, reason = "a table, its scale and where it goes")]
 pub fn overview(
+    app: &App,
     source: &Source<'_>,
+    labels: &Labelled<'_>,
     scale: &Scale,
-    window: Option<(std::ops::Range<usize>, std::ops::Range<usize>)>,
+    window: Option<(Range<usize>, Range<usize>)>,
     area: Rect,
     buf: &mut Buffer,
     look: &Look,
-) {
+) -> Shown {
     let p = &source.table.plane;
-    let sample = |rows: std::ops::Range<usize>, cols: std::ops::Range<usize>| {
-        // At most 3 × 3 cells a block: work grows with the screen, not with the tensor.
-        let pick = |r: &std::ops::Range<usize>| {
-            let step = (r.len() / 3).max(1);
-            r.clone().step_by(step).take(3).collect::<Vec<_>>()
-        };
-        let mut best = 0.0f64;
-        let mut kind = CellKind::Value;
-        for r in pick(&rows) {
-            for c in pick(&cols) {
-                let x = source.get(r, c);
-                if x.is_nan() {
-                    kind = CellKind::Nan;
-                } else if x < MASKED_BELOW && source.table.masked {
-                    kind = CellKind::Masked;
-                } else if x.is_infinite() {
-                    kind = CellKind::of(x);
-                } else if x.abs() > best.abs() {
-                    best = x;
-                }
-            }
+    let of = app.nav.origin(source.table.run, source.table.node);
+    let sample = |rows: &[Range<usize>], cols: &[Range<usize>]| -> Vec<(f64, CellKind)> {
+        if rows.len() == p.rows && cols.len() == p.cols {
+            let cells = rows.iter().flat_map(|r| cols.iter().map(move |c| (r.start, c.start)));
+            return cells.map(|(r, c)| source.cell_kind(r, c)).collect();
         }
-        (best, kind)
+        match app.nav.measures.picture(of, p.window(), rows.len(), cols.len()) {
+            Some(tallies) => tallies.iter().map(Source::pixel).collect(),
+            None => vec![(0.0, CellKind::Plain); rows.len() * cols.len()],
+        }
     };
-    Blocks {
+    Raster {
         rows: 0..p.rows,
         columns: 0..p.cols,
         sample: &sample,
         scale: *scale,
         cursor: source.table.cursor,
-        // Beside other maps there is no room for numbers.
-        numbered: window.is_some(),
         window,
+        row_label: Some(&|r| labels.row(r)),
+        column_label: Some(&|c| labels.column(c)),
+        most: (8, 3),
     }
-    .render(area, buf, look);
+    .render(area, buf, look)
 }

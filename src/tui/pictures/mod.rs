@@ -1,9 +1,11 @@
 //! What several views draw: the tables of a step, tensors as maps, tables of words.
 
+pub mod grid;
 mod layout;
 pub mod maps;
 pub mod source;
 pub mod stage;
+pub mod sum;
 pub mod words;
 
 use ratatui::buffer::Buffer;

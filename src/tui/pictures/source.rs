@@ -1,22 +1,22 @@
 //! A tensor as the cells of a table: its numbers, colours, labels, and the room it would like.
 
-use std::cell::OnceCell;
 use std::fmt::Write as _;
 
-use crate::app::navigator::{Navigator, Stats, TableModel};
+use crate::app::app::App;
+use crate::app::config::ScaleMode;
+use crate::app::measure::Part;
+use crate::app::navigator::{Navigator, TableModel};
 use crate::debug::whatif::Before;
-use crate::explain::line::MASKED_BELOW;
 use crate::scenario::tokenise::Vocab;
 use crate::session::Labels;
 use crate::tensor::DType;
 use crate::text::NumberFormat;
 use crate::trace::AnyValue;
-use crate::tui::colour::{CellKind, Scale};
+use crate::trace::stats::{Mask, Tally};
+use crate::tui::colour::CellKind;
 use crate::tui::draw::Look;
+use crate::tui::scale::Scale;
 use crate::tui::widgets::heat_table::HeatCell;
-
-/// Numbers scanned for the range of a table that is too large to be scanned whole.
-const SCANNED: usize = 2048;
 
 /// The value of a table, and how its cells are written.
 pub struct Source<'a> {
@@ -28,7 +28,8 @@ pub struct Source<'a> {
     pub dtype: DType,
     /// The words that its numbers stand for, where they are ids.
     words: Option<&'a Vocab>,
-    stats: OnceCell<Stats>,
+    /// Which cells are masked.
+    mask: Mask,
 }
 
 impl<'a> Source<'a> {
@@ -42,7 +43,7 @@ impl<'a> Source<'a> {
             digits,
             dtype,
             words: d.session.id_words(table.run, table.node),
-            stats: OnceCell::new(),
+            mask: d.origin(table.run, table.node).mask(),
         })
     }
 
@@ -52,20 +53,36 @@ impl<'a> Source<'a> {
 
     pub fn cell(&self, row: usize, col: usize) -> HeatCell {
         let x = self.get(row, col);
-        let masked = self.table.masked && x < MASKED_BELOW || self.dtype == DType::Bool && x != 0.0;
+        let masked = self.mask.has(self.table.plane.flat(row, col));
         let (kind, text) = match self.dtype {
             DType::Int => (CellKind::Plain, self.id(x)),
-            DType::Bool => (if masked { CellKind::Masked } else { CellKind::Plain }, format!("{x}")),
-            DType::Float if masked => (CellKind::Masked, "-∞".to_owned()),
+            DType::Bool => (if x != 0.0 { CellKind::Masked } else { CellKind::Plain }, format!("{x}")),
+            // Scores print what the mask made of them, weights their 0.
+            DType::Float if masked && self.table.masked => (CellKind::Masked, "-∞".to_owned()),
             DType::Float => {
                 let text = match &self.value {
-                    AnyValue::F32(_) => self.digits.format_f32(x as f32),
-                    AnyValue::F64(_) => self.digits.format(x),
+                    AnyValue::F32(_) if !matches!(self.digits, NumberFormat::Decimals(_)) => {
+                        self.digits.format_f32(x as f32)
+                    }
+                    _ => self.digits.format_short(x),
                 };
-                (CellKind::of(x), text)
+                (if masked { CellKind::Masked } else { CellKind::of(x) }, text)
             }
         };
         HeatCell { value: x, text, kind, changed: self.changed(row, col) }
+    }
+
+    /// Value and kind of a cell of a picture.
+    pub fn cell_kind(&self, row: usize, col: usize) -> (f64, CellKind) {
+        let x = self.get(row, col);
+        let kind = match self.dtype {
+            DType::Int => CellKind::Plain,
+            DType::Bool if x != 0.0 => CellKind::Masked,
+            DType::Bool => CellKind::Plain,
+            DType::Float if self.mask.has(self.table.plane.flat(row, col)) => CellKind::Masked,
+            DType::Float => CellKind::of(x),
+        };
+        (x, kind)
     }
 
     /// `2 水`: an id with its word.
@@ -85,26 +102,30 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Statistics for the colours: of the whole table, or of a sample where it is large.
-    pub fn stats(&self) -> Stats {
-        *self.stats.get_or_init(|| self.scanned())
-    }
-
-    fn scanned(&self) -> Stats {
+    /// The scale of its colours: over all cells of the tensor unless another scope was chosen.
+    pub fn scale(&self, app: &App) -> Scale {
         let plane = &self.table.plane;
-        let n = plane.rows * plane.cols;
-        let step = n.div_ceil(SCANNED).max(1);
-        let at = (0..n).step_by(step);
-        Stats::of(at.map(|i| self.get(i / plane.cols, i % plane.cols)))
+        let part = match app.ui.settings.scale {
+            ScaleMode::Tensor | ScaleMode::Step => Part::Whole,
+            ScaleMode::Head => plane.head().map_or(Part::Whole, Part::Head),
+            ScaleMode::Plane => Part::Plane(plane.window()),
+        };
+        let scale = match app.nav.tally(self.table.run, self.table.node, part) {
+            Some(tally) => Scale::of(self.table.kind, &tally),
+            None => Scale::pending(self.table.kind),
+        };
+        scale.with_log(app.ui.settings.log_scale).with_uniform(plane.cols)
     }
 
-    pub fn scale(&self, stats: &Stats, log: bool) -> Scale {
-        let scale = if self.table.sequential {
-            Scale::sequential(stats.min.min(0.0), stats.max)
-        } else {
-            Scale::diverging(stats.min, stats.max)
-        };
-        scale.with_log(log)
+    /// What a picture shows at a pixel of several cells: what is not a number first, else the largest magnitude.
+    pub fn pixel(tally: &Tally) -> (f64, CellKind) {
+        match tally {
+            t if t.nan > 0 => (f64::NAN, CellKind::Nan),
+            t if t.pos_inf > 0 => (f64::INFINITY, CellKind::PosInf),
+            t if t.neg_inf > 0 => (f64::NEG_INFINITY, CellKind::NegInf),
+            t if t.finite == 0 => (0.0, CellKind::Masked),
+            t => (t.extreme(), CellKind::Value),
+        }
     }
 
     /// Room that a table would like: its widest number, its labels.
@@ -125,16 +146,14 @@ impl<'a> Source<'a> {
         let width = (widths.iter().map(|w| w + 1).sum::<u16>() + left)
             .saturating_sub(1)
             .saturating_add(others.saturating_mul(widest));
-        // Heading and column labels, and the legend below the table with the cursor.
-        let legend = u16::from(self.has_legend());
-        let height = u16::try_from(p.rows).unwrap_or(u16::MAX).saturating_add(2 + legend);
+        // Heading and column labels.
+        let height = u16::try_from(p.rows).unwrap_or(u16::MAX).saturating_add(2);
         (width.max(look.width(&self.heading())), height)
     }
 
-    /// Whether colours are explained below: where there are colours to tell apart.
+    /// Whether colours are explained below: where its cells are numbers.
     pub fn has_legend(&self) -> bool {
-        let stats = || self.stats();
-        self.table.cursor.is_some() && self.dtype == DType::Float && stats().min < stats().max
+        self.dtype == DType::Float
     }
 
     /// `Q1 4×2`, with the place on axes that are turned, counted as in titles: head 1 is the first.

@@ -1,4 +1,7 @@
-//! Tables of the step: which are shown, where each goes, and how its window stands.
+//! Tables of the step: which are shown, where each goes, and what is written between them.
+//!
+//! What the derivation of the cursor cell reads comes first: at every size each operand has a table, or at least a line
+//! with the cells that are read. A sign is drawn only where the tables on both sides of it are the whole expression.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -8,22 +11,26 @@ use super::maps::overview;
 use super::source::{Labelled, Source};
 use crate::app::app::App;
 use crate::app::config::ScaleMode;
-use crate::app::navigator::{Stats, TableModel};
+use crate::app::navigator::{Chain, TableModel, chain};
 use crate::text::Msg;
-use crate::tui::colour::Scale;
 use crate::tui::draw::{Look, put};
-use crate::tui::screen::{Shown, Target};
+use crate::tui::scale::Scale;
+use crate::tui::screen::{Shown, ShownTable, Target};
 use crate::tui::widgets::heat_table::{HeatTable, Lit};
 use crate::tui::widgets::legend;
 
-/// Tables with more cells than this also get an overview.
-const LARGE: usize = 4096;
+/// Tables with more cells than this also get a picture of all of them.
+const LARGE: usize = 2048;
+/// Least cells of a legend that shares the line of the heading.
+const IN_HEADING: u16 = 24;
 
 /// The tables of a step with their labels, and the room that each would like.
 pub struct Stage<'a> {
     sources: Vec<Source<'a>>,
     labels: Vec<Labelled<'a>>,
+    scales: Vec<Scale>,
     wishes: Vec<Wish>,
+    chains: Vec<Option<Chain>>,
 }
 
 impl<'a> Stage<'a> {
@@ -32,12 +39,38 @@ impl<'a> Stage<'a> {
         let digits = app.ui.settings.digits;
         let sources: Vec<Source<'_>> = tables.iter().filter_map(|t| Source::new(d, t, digits)).collect();
         let labels: Vec<_> = sources.iter().map(|s| Labelled::new(d, s.table)).collect();
-        let wishes = sources.iter().zip(&labels).map(|(source, labels)| {
+        let mut scales: Vec<Scale> = sources.iter().map(|s| s.scale(app)).collect();
+        if app.ui.settings.scale == ScaleMode::Step {
+            let known = scales.iter().filter(|s| !s.pending && s.min <= s.max);
+            let all = known.fold((f64::INFINITY, f64::NEG_INFINITY), |a, s| (a.0.min(s.min), a.1.max(s.max)));
+            for scale in scales.iter_mut().filter(|s| !s.pending && all.0 <= all.1) {
+                (scale.min, scale.max) = all;
+            }
+        }
+        // What equals what: the expression of each table over the others.
+        let of_run = |run: usize| sources.iter().filter(move |s| s.table.run == run).map(|s| s.table.node);
+        let chains: Vec<Option<Chain>> = sources
+            .iter()
+            .map(|s| {
+                let program = &d.session.runs[s.table.run].program;
+                let others: Vec<_> = of_run(s.table.run).filter(|n| *n != s.table.node).collect();
+                chain(program, s.table.node, &|id| others.contains(&id))
+            })
+            .collect();
+        let wishes = sources.iter().zip(&labels).zip(&scales).zip(&chains);
+        let wishes = wishes.map(|(((source, labels), scale), chain)| {
             let (width, height) = source.wish(look, labels);
-            let rank = rank(source.table);
-            Wish { width, height, rank }
+            let own_line = source.has_legend() && !legend_in_heading(source, scale, width, look);
+            let after = chain.as_ref().map_or(0, |c| if c.after.is_empty() { 0 } else { look.width(&c.after) + 1 });
+            Wish {
+                width,
+                height: height.saturating_add(u16::from(own_line)),
+                rank: rank(source.table),
+                gap: layout::GAP + after,
+            }
         });
-        Self { wishes: wishes.collect(), sources, labels }
+        let wishes = wishes.collect();
+        Self { sources, labels, scales, wishes, chains }
     }
 
     /// Lines that all tables would like at this width.
@@ -51,54 +84,110 @@ impl<'a> Stage<'a> {
         if self.sources.is_empty() || area.is_empty() {
             return 0;
         }
-        let plan = Plan::new(&self.wishes, area);
-        let all = self.sources.iter().map(Source::stats);
-        let shared = Stats::of(all.flat_map(|s| [s.min, s.max]));
+        let plan = self.plan(area);
         let mut y = area.y;
         for (k, band) in plan.bands.iter().enumerate() {
             y += u16::from(k > 0);
             let height = band.height.min(area.bottom().saturating_sub(y));
             let mut x = area.x;
             for (at, &(i, width)) in band.tables.iter().enumerate() {
-                let before = at.checked_sub(1).map(|at| band.tables[at].0);
-                if let Some(before) = before {
+                let gap = if at > 0 { self.wishes[i].gap } else { 0 };
+                x = x.saturating_add(gap);
+                if let Some(sign) = self.sign(&band.tables[..at], i) {
                     let middle = y + height.saturating_sub(1) / 2;
-                    let sign = self.sign(before, i);
-                    put(buf, area, (x - 2, middle), sign, 1, look.theme.accent, look);
+                    let width = look.width(&sign);
+                    let left = (gap.saturating_sub(width) / 2).max(1);
+                    put(buf, area, (x - gap + left, middle), &sign, gap - 1, look.theme.accent, look);
                 }
-                let source = &self.sources[i];
-                let stats = if app.ui.settings.scale == ScaleMode::Step { shared } else { source.stats() };
-                let scale = source.scale(&stats, app.ui.settings.log_scale);
                 let place = Rect { x, y, width, height };
-                table(app, source, &self.labels[i], &scale, place, buf, look, shown);
-                x = x.saturating_add(width).saturating_add(layout::GAP);
+                self.table(app, i, place, buf, look, shown);
+                x = x.saturating_add(width);
             }
             y += height;
+        }
+        for &i in plan.left_out.iter().filter(|i| self.wishes[**i].rank <= OPERAND) {
+            if y < area.bottom() {
+                self.strip(i, Rect { y, height: 1, ..area }, buf, look, shown);
+                y += 1;
+            }
         }
         y += self.name_left_out(&plan, Rect { y, ..area }, area, buf, look);
         (y + 1).min(area.bottom()) - area.y
     }
 
-    /// What stands between two tables: a sign of the formula where they are its neighbours.
-    fn sign(&self, before: usize, table: usize) -> &'static str {
-        let of = &self.sources[table].table;
-        if of.cursor.is_some() && self.sources[before].table.view.is_none() {
-            "="
-        } else if before + 1 == table {
-            of.sign
-        } else {
-            ""
+    /// Where tables go; every operand that has no table keeps a line.
+    fn plan(&self, area: Rect) -> Plan {
+        let mut lines = 0;
+        loop {
+            let plan = Plan::new(&self.wishes, Rect { height: area.height.saturating_sub(lines), ..area });
+            let missing = plan.left_out.iter().filter(|i| self.wishes[**i].rank <= OPERAND).count() as u16;
+            if missing <= lines || lines + 4 >= area.height {
+                return plan;
+            }
+            lines = missing;
         }
+    }
+
+    /// What is written before a table: a sign where it follows another operand of the same expression, `=` where the
+    /// tables before it in its band are its whole expression.
+    fn sign(&self, before: &[(usize, u16)], table: usize) -> Option<String> {
+        let node = |i: usize| (self.sources[i].table.run, self.sources[i].table.node);
+        let nodes: Vec<_> = before.iter().map(|(i, _)| node(*i)).collect();
+        let run = self.sources[table].table.run;
+        let ends_with = |tables: &[crate::program::NodeId]| {
+            let wanted: Vec<_> = tables.iter().map(|t| (run, *t)).collect();
+            nodes.ends_with(&wanted)
+        };
+        if let Some(chain) = &self.chains[table]
+            && ends_with(&chain.tables)
+        {
+            let space = if chain.after.is_empty() { "" } else { " " };
+            return Some(format!("{}{space}=", chain.after));
+        }
+        // An operand that stands right behind the one before it in some expression.
+        self.chains.iter().enumerate().find_map(|(of, chain)| {
+            let chain = chain.as_ref().filter(|_| self.sources[of].table.run == run)?;
+            let at = chain.tables.iter().position(|t| *t == self.sources[table].table.node)?;
+            let sign = chain.signs.get(at.checked_sub(1)?)?;
+            ends_with(&chain.tables[..at]).then(|| (*sign).to_owned())
+        })
+    }
+
+    /// An operand without a table: its name and the cells that are read, on one line.
+    fn strip(&self, i: usize, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) {
+        let source = &self.sources[i];
+        let mut lit: Vec<(usize, usize)> = source.table.lit.iter().copied().collect();
+        lit.sort_unstable();
+        let row = lit.iter().all(|c| c.0 == lit[0].0).then(|| lit.first().map_or(0, |c| c.0));
+        let col = lit.iter().all(|c| c.1 == lit[0].1).then(|| lit.first().map_or(0, |c| c.1));
+        let place = match (row, col) {
+            (Some(r), Some(c)) => format!("[{r},{c}]"),
+            (Some(r), None) => format!("[{r},:]"),
+            (None, Some(c)) => format!("[:,{c}]"),
+            _ => String::new(),
+        };
+        let name = format!("{}{place} ", source.table.symbol);
+        let mut x = area.x + put(buf, area, (area.x, area.y), &name, area.width / 2, look.theme.dim, look);
+        for (r, c) in lit {
+            let cell = source.cell(r, c);
+            let style = self.scales[i].style(cell.value, cell.kind, &look.theme, &look.palette).patch(look.theme.lit);
+            if x + look.width(&cell.text) + 3 > area.right() {
+                put(buf, area, (x, area.y), look.glyphs.ellipsis, 3, look.theme.dim, look);
+                break;
+            }
+            x += put(buf, area, (x, area.y), &cell.text, area.right() - x, style, look) + 1;
+        }
+        shown.tables.push(ShownTable { run: source.table.run, node: source.table.node, area });
     }
 
     /// `+2 more tables: Q1 K1ᵀ`: below the tables, or at the end of their headings where there is no line left. Gives
     /// the lines that it took.
     fn name_left_out(&self, plan: &Plan, below: Rect, area: Rect, buf: &mut Buffer, look: &Look) -> u16 {
-        if plan.left_out.is_empty() {
+        let rest: Vec<usize> = plan.left_out.iter().copied().filter(|i| self.wishes[*i].rank > OPERAND).collect();
+        if rest.is_empty() {
             return 0;
         }
-        let symbols = plan.left_out.iter();
-        let symbols: Vec<&str> = symbols.map(|i| self.sources[*i].table.symbol.as_str()).collect();
+        let symbols: Vec<&str> = rest.iter().map(|i| self.sources[*i].table.symbol.as_str()).collect();
         let text =
             Msg::new("tui.more_tables").arg("count", symbols.len()).arg("names", symbols.join(" ")).render(look.lang);
         let style = look.theme.accent;
@@ -122,86 +211,96 @@ impl<'a> Stage<'a> {
         put(buf, area, (x, area.y), &text, area.width, style, look);
         0
     }
+
+    fn table(&self, app: &App, i: usize, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) {
+        let (source, labels, scale) = (&self.sources[i], &self.labels[i], &self.scales[i]);
+        let t = source.table;
+        let digits = app.ui.settings.digits;
+        shown.tables.push(ShownTable { run: t.run, node: t.node, area });
+        let style = if t.cursor.is_some() {
+            look.theme.accent
+        } else if t.result {
+            look.theme.title
+        } else {
+            look.theme.dim
+        };
+        let used = put(buf, area, (area.x, area.y), &source.heading(), area.width, style, look);
+        let mut body = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
+        let in_heading = legend_in_heading(source, scale, area.width, look);
+        if source.has_legend() && in_heading {
+            let room = area.width.saturating_sub(used + 2);
+            legend::render(Rect { x: area.x + used + 2, width: room, height: 1, y: area.y }, buf, scale, digits, look);
+        } else if source.has_legend() && body.height > 3 {
+            let rows = u16::try_from(t.plane.rows).unwrap_or(u16::MAX);
+            body.height = (body.height - 1).min(rows.saturating_add(1));
+            let below = Rect { y: body.bottom(), height: 1, ..body };
+            legend::render(below, buf, scale, digits, look);
+        }
+        // The picture of a large table is next to its window.
+        let large = t.plane.rows * t.plane.cols > LARGE || app.ui.settings.blocks;
+        let view = (large && body.width > 44 && body.height > 4 && source.has_legend()).then(|| {
+            let most = u16::try_from(t.plane.cols.min(400)).unwrap_or(400) + 8;
+            let width = (body.width * 11 / 20).clamp(24, most.max(24));
+            let view = Rect { x: body.right() - width, width, height: body.height, y: body.y };
+            body.width -= width + 2;
+            view
+        });
+        let mut lit: Vec<(usize, usize)> = t.lit.iter().copied().collect();
+        lit.sort_unstable();
+        // Around the cursor, else around the cells that it reads.
+        let (row, column) = t.cursor.unwrap_or_else(|| first_lit(&lit));
+        let offset =
+            (row.saturating_sub(usize::from(body.height) / 2), column.saturating_sub(usize::from(body.width) / 20));
+        let seen = HeatTable {
+            size: (t.plane.rows, t.plane.cols),
+            row_label: &|r| labels.row(r),
+            column_label: &|c| labels.column(c),
+            cell: &|r, c| source.cell(r, c),
+            offset,
+            cursor: t.cursor,
+            lit: Lit { cells: &lit, ..Lit::default() },
+            scale: *scale,
+            widest: 12,
+        }
+        .render(body, buf, look);
+        if let Some(view) = view {
+            let window = (seen.rows.clone(), seen.columns.clone());
+            overview(app, source, labels, scale, Some(window), view, buf, look);
+        }
+        if t.cursor.is_some() {
+            shown.page.rows = seen.rows.len().max(1);
+            shown.page.cols = seen.columns.len().max(1);
+        }
+        let Some(view) = t.view else { return };
+        for (i, row) in seen.rows.clone().enumerate() {
+            for ((x, width), col) in seen.at.iter().zip(seen.columns.clone()) {
+                let at = Rect { x: *x, y: seen.y + i as u16, width: *width, height: 1 };
+                shown.hits.push((at, Target::Cell(view, vec![row, col])));
+            }
+        }
+    }
 }
 
-/// How much a table matters: the one with the cursor, operands that the formula names, what else it names, other
-/// results, the rest.
+/// Whether the legend shares the line of the heading.
+fn legend_in_heading(source: &Source<'_>, scale: &Scale, width: u16, look: &Look) -> bool {
+    let tail = look.width(&legend::tail(scale, source.digits, look));
+    let heading = look.width(&source.heading());
+    width >= heading.saturating_add(2).saturating_add(IN_HEADING).saturating_add(tail.min(40))
+}
+
+/// Ranks up to this are what the derivation is about: the table with the cursor and its operands.
+const OPERAND: u8 = 2;
+
+/// How much a table matters: the one with the cursor, what its cell reads, what is read through a number on the way,
+/// other results, what else the formula names, the rest.
 fn rank(table: &TableModel) -> u8 {
     match table {
         t if t.cursor.is_some() => 0,
-        t if t.named && t.view.is_none() => 1,
-        t if t.named => 2,
+        t if !t.lit.is_empty() => 1,
+        t if t.named && t.view.is_none() => 2,
         t if t.result => 3,
-        _ => 4,
-    }
-}
-
-#[allow(clippy::too_many_arguments)]
-fn table(
-    app: &App,
-    source: &Source<'_>,
-    labels: &Labelled<'_>,
-    scale: &Scale,
-    area: Rect,
-    buf: &mut Buffer,
-    look: &Look,
-    shown: &mut Shown,
-) {
-    let t = source.table;
-    let style = if t.cursor.is_some() {
-        look.theme.accent
-    } else if t.result {
-        look.theme.title
-    } else {
-        look.theme.dim
-    };
-    put(buf, area, (area.x, area.y), &source.heading(), area.width, style, look);
-    let mut body = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
-    let large = t.plane.rows * t.plane.cols > LARGE || app.ui.settings.blocks;
-    if source.has_legend() && (body.height as usize > t.plane.rows + 1 || large && body.height > 6) {
-        let rows = u16::try_from(t.plane.rows).unwrap_or(u16::MAX);
-        body.height = (body.height - 1).min(rows.saturating_add(1));
-        let below = Rect { y: body.bottom(), height: 1, ..body };
-        legend::render(below, buf, scale, app.ui.settings.digits, look);
-    }
-    // The overview of a large table stands beside the window.
-    let view = (large && body.width > 40 && body.height > 4).then(|| {
-        let view = Rect { x: body.right() - 26, width: 26, height: body.height, y: body.y };
-        body.width -= 28;
-        view
-    });
-    let mut lit: Vec<(usize, usize)> = t.lit.iter().copied().collect();
-    lit.sort_unstable();
-    // Around the cursor, else around the cells that it reads.
-    let (row, column) = t.cursor.unwrap_or_else(|| first_lit(&lit));
-    let offset =
-        (row.saturating_sub(usize::from(body.height) / 2), column.saturating_sub(usize::from(body.width) / 20));
-    let seen = HeatTable {
-        size: (t.plane.rows, t.plane.cols),
-        row_label: &|r| labels.row(r),
-        column_label: &|c| labels.column(c),
-        cell: &|r, c| source.cell(r, c),
-        offset,
-        cursor: t.cursor,
-        lit: Lit { cells: &lit, ..Lit::default() },
-        scale: *scale,
-        widest: 12,
-    }
-    .render(body, buf, look);
-    if let Some(view) = view {
-        let window = (seen.rows.clone(), seen.columns.clone());
-        overview(source, scale, Some(window), view, buf, look);
-    }
-    if t.cursor.is_some() {
-        shown.page.rows = seen.rows.len().max(1);
-        shown.page.cols = seen.columns.len().max(1);
-    }
-    let Some(view) = t.view else { return };
-    for (i, row) in seen.rows.clone().enumerate() {
-        for ((x, width), col) in seen.at.iter().zip(seen.columns.clone()) {
-            let at = Rect { x: *x, y: seen.y + i as u16, width: *width, height: 1 };
-            shown.hits.push((at, Target::Cell(view, vec![row, col])));
-        }
+        t if t.named => 4,
+        _ => 5,
     }
 }
 

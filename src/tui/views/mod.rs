@@ -7,6 +7,7 @@ mod debug;
 mod heads;
 mod layers;
 mod log;
+mod map;
 mod positions;
 mod probs;
 mod side;
@@ -15,6 +16,8 @@ mod step;
 mod teacher;
 mod token;
 mod training;
+
+pub(in crate::tui) use map::block as map_block;
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;

@@ -26,8 +26,7 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, _: &mut
     let area = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
     let half = area.height / 2;
     let upper = Rect { height: half, ..area };
-    let scale = source.scale(&source.stats(), app.ui.settings.log_scale);
-    maps::map(app, &table, &scale, upper, buf, look);
+    maps::map(app, &table, upper, buf, look);
     // One curve a column; the first ones turn fastest.
     let series: Vec<Series> = (0..table.plane.cols.min(4))
         .map(|c| Series {

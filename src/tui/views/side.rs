@@ -4,7 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::app::app::App;
-use crate::app::navigator::{Half, Plane, Seen, Side, Stats};
+use crate::app::navigator::{Half, Plane, Seen, Side};
 use crate::debug::side::{CellPair, same};
 use crate::explain::line::MASKED_BELOW;
 use crate::explain::{Explainer, Style};
@@ -12,16 +12,16 @@ use crate::session::Session;
 use crate::tensor::DType;
 use crate::text::{Msg, NumberFormat, escape};
 use crate::trace::derive::Cell;
-use crate::tui::colour::{CellKind, Scale};
+use crate::trace::stats::{Mask, Tally, tally};
+use crate::tui::colour::CellKind;
 use crate::tui::draw::{Look, put};
 use crate::tui::pictures::words::why_nothing;
+use crate::tui::scale::{Kind, Scale};
 use crate::tui::screen::Shown;
 use crate::tui::widgets::heat_table::{HeatCell, HeatTable, Lit};
 use crate::tui::widgets::paragraph::{Span, Wrapped};
 use crate::tui::widgets::status;
 
-/// Numbers scanned for the range of colours.
-const SCANNED: usize = 2048;
 /// Terms of a sum in the derivations below the tables.
 const MAX_TERMS: usize = 16;
 
@@ -215,12 +215,9 @@ impl<'a> Table<'a> {
         u16::try_from(p.cols).unwrap_or(u16::MAX).saturating_mul(column).saturating_add(label.unwrap_or(0) + 1)
     }
 
-    fn stats(&self) -> Stats {
-        let value = &self.seen.values[self.side];
-        let n = self.plane.rows * self.plane.cols;
-        let step = n.div_ceil(SCANNED).max(1);
-        let flat = |i: usize| self.plane.flat(i / self.plane.cols, i % self.plane.cols);
-        Stats::of((0..n).step_by(step).map(|i| value.get(flat(i))))
+    /// Every cell of the tensor.
+    fn tally(&self) -> Tally {
+        tally(&self.seen.values[self.side], &Mask::none())
     }
 
     /// Draws the table under its name; rows and columns that were seen.
@@ -254,9 +251,10 @@ impl<'a> Table<'a> {
 
 /// One scale for both sides, so that the same colour is the same number.
 fn scale(tables: &[Table<'_>], log: bool) -> Scale {
-    let stats: Vec<Stats> = tables.iter().map(Table::stats).collect();
-    let min = stats.iter().map(|s| s.min).fold(f64::INFINITY, f64::min);
-    let max = stats.iter().map(|s| s.max).fold(f64::NEG_INFINITY, f64::max);
-    let scale = if min >= 0.0 { Scale::sequential(0.0, max) } else { Scale::diverging(min, max) };
-    scale.with_log(log)
+    let mut all = Tally::default();
+    for table in tables {
+        all.merge(&table.tally());
+    }
+    let kind = if all.min >= 0.0 { Kind::Positive } else { Kind::Signed };
+    Scale::of(kind, &all).with_log(log)
 }

@@ -1,4 +1,4 @@
-//! The step view: formula, tables, derivation, note and facts.
+//! The step view: formula, tables, derivation, note and facts; where there is room, the derivations of all cells.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -9,12 +9,16 @@ use crate::app::ui::Focus;
 use crate::app::view::View;
 use crate::text::Msg;
 use crate::tui::draw::{Look, put};
-use crate::tui::pictures::{stage, words};
+use crate::tui::pictures::{stage, sum, words};
 use crate::tui::screen::{Shown, Target};
 use crate::tui::widgets::paragraph::{Span, Wrapped};
 
-/// Lines that note and facts keep beside tables that could fill the screen.
-const LEAST_TEXT: u16 = 5;
+/// Lines that note and facts keep next to tables that could fill the screen.
+const LEAST_TEXT: u16 = 4;
+/// Lines of a long sum: its largest terms and the result.
+const SUM_LINES: u16 = 9;
+/// Free lines from which on the derivations of all cells fill them.
+const FREE: u16 = 6;
 
 pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) {
     let d = &app.nav;
@@ -25,36 +29,24 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: 
     if area.is_empty() {
         return;
     }
-    let digits = app.ui.settings.digits;
+    let settings = &app.ui.settings;
+    let digits = settings.digits;
     let theme = &look.theme;
     let head = Wrapped::new(&[Span::new(d.formula(), theme.accent)], area.width, look);
     let head_height = (head.height() as u16).min(2).min(area.height);
     head.render(Rect { height: head_height, ..area }, buf, 0, None, look);
-
-    let line = d.line(digits, MAX_TERMS);
-    let chosen = line.as_ref().and_then(|l| d.chosen_term(l));
-    let mut spans = Vec::new();
-    if let Some(line) = &line {
-        let mut term = 0;
-        for span in &line.spans {
-            let mut piece = Span::new(span.text.clone(), theme.text);
-            if span.cell.is_some() {
-                piece = Span::new(span.text.clone(), theme.lit).with_id(term);
-                term += 1;
-            }
-            spans.push(piece);
-        }
-    }
-    if let Some(exact) = d.exact_line(digits, MAX_TERMS) {
-        let text = Msg::new("tui.exact_line").arg("line", exact.text()).render(look.lang);
-        spans.push(Span::new(format!("\n{text}"), theme.dim));
-    }
-    let derivation = Wrapped::new(&spans, area.width, look);
     let room = area.height - head_height;
-    let derivation_height = (derivation.height() as u16).min((room / 4).max(1)).min(room);
+
+    let long = if settings.full_sum { None } else { sum::long(app) };
+    let derivation = Derivation::new(app, area.width, look);
+    let derivation_height = match &long {
+        Some(s) => (s.terms.len() as u16 + 1).min(SUM_LINES).min((room / 3).max(2)).min(room),
+        None if settings.full_sum => (derivation.text.height() as u16).min((room / 2).max(1)).min(room),
+        None => (derivation.text.height() as u16).min((room / 4).max(1)).min(room),
+    };
 
     let mut texts = Vec::new();
-    if app.ui.settings.notes {
+    if settings.notes {
         let note = step.note.render(look.lang);
         if !note.is_empty() {
             texts.push(Span::new(format!("{note}\n"), theme.text));
@@ -77,23 +69,100 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: 
 
     let tables = Rect { y: area.y + head_height, height: left - text_height, ..area };
     let used = stage.draw(app, tables, buf, look, shown);
-    // The derivation follows its tables; what is left over stays free below.
+    // The derivation follows its tables.
     let below = Rect { y: tables.y + used, height: derivation_height, ..area };
-    let first = chosen
-        .and_then(|id| derivation.line_of(id))
-        .map_or(0, |l| l.saturating_sub(usize::from(derivation_height) / 2));
-    let focused = app.ui.focus != Focus::Steps;
-    for (place, id) in derivation.render(below, buf, first, chosen.filter(|_| focused || chosen.is_some()), look) {
-        shown.hits.push((place, Target::Term(id)));
-    }
-    if derivation.height() > usize::from(derivation_height) && derivation_height > 0 {
-        let x = area.right().saturating_sub(look.width(look.glyphs.ellipsis));
-        put(buf, area, (x, below.bottom() - 1), look.glyphs.ellipsis, 3, theme.dim, look);
-    }
-    let bottom = Rect { y: below.bottom(), height: text_height, ..area };
+    let used = match &long {
+        Some(s) => sum::draw(app, s, below, buf, look),
+        None => derivation.draw(app, below, buf, look, shown),
+    };
+    let bottom = Rect { y: below.y + used, height: text_height, ..area };
     text.render(bottom, buf, 0, None, look);
     if text.height() > usize::from(text_height) && text_height > 0 {
         let x = area.right().saturating_sub(look.width(look.glyphs.ellipsis));
         put(buf, area, (x, bottom.bottom() - 1), look.glyphs.ellipsis, 3, theme.dim, look);
+    }
+    let rest = Rect { y: bottom.bottom(), height: area.bottom().saturating_sub(bottom.bottom()), ..area };
+    if rest.height >= FREE || settings.derivations && rest.height > 1 {
+        all_cells(app, rest, buf, look);
+    }
+}
+
+/// The derivations of the cells of the plane, as many as there is room for, in columns.
+fn all_cells(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
+    let d = &app.nav;
+    let Some(view) = d.view() else { return };
+    let theme = &look.theme;
+    let height = usize::from(area.height - 2);
+    let lines = d.plane_lines(app.ui.settings.digits, 6, height * 4);
+    if lines.len() < 2 {
+        return;
+    }
+    let title = Msg::new("tui.all_cells").arg("symbol", &view.symbol).render(look.lang);
+    put(buf, area, (area.x, area.y + 1), &title, area.width, theme.title, look);
+    let cursor = view.cell_name(d.index());
+    let mut x = area.x;
+    for column in lines.chunks(height) {
+        let widest = column.iter().map(|l| look.width(l)).max().unwrap_or(0);
+        if x > area.x && x + widest > area.right() {
+            break;
+        }
+        for (y, line) in (area.y + 2..area.bottom()).zip(column) {
+            let here = line.strip_prefix(cursor.as_str()).is_some_and(|rest| rest.starts_with(" ="));
+            let style = if here { theme.accent } else { theme.text };
+            put(buf, area, (x, y), line, area.right().saturating_sub(x), style, look);
+        }
+        x = x.saturating_add(widest).saturating_add(4);
+        if x >= area.right() {
+            break;
+        }
+    }
+}
+
+/// The derivation of the cursor's cell as a text whose numbers can be chosen.
+struct Derivation {
+    text: Wrapped,
+    chosen: Option<usize>,
+}
+
+impl Derivation {
+    fn new(app: &App, width: u16, look: &Look) -> Self {
+        let d = &app.nav;
+        let digits = app.ui.settings.digits;
+        let theme = &look.theme;
+        let terms = if app.ui.settings.full_sum { usize::MAX } else { MAX_TERMS };
+        let line = d.line(digits, terms);
+        let chosen = line.as_ref().and_then(|l| d.chosen_term(l));
+        let mut spans = Vec::new();
+        if let Some(line) = &line {
+            let mut term = 0;
+            for span in &line.spans {
+                let mut piece = Span::new(span.text.clone(), theme.text);
+                if span.cell.is_some() {
+                    piece = Span::new(span.text.clone(), theme.lit).with_id(term);
+                    term += 1;
+                }
+                spans.push(piece);
+            }
+        }
+        if let Some(exact) = d.exact_line(digits, MAX_TERMS) {
+            let text = Msg::new("tui.exact_line").arg("line", exact.text()).render(look.lang);
+            spans.push(Span::new(format!("\n{text}"), theme.dim));
+        }
+        Self { text: Wrapped::new(&spans, width, look), chosen }
+    }
+
+    fn draw(&self, app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) -> u16 {
+        let chosen = self.chosen;
+        let first =
+            chosen.and_then(|id| self.text.line_of(id)).map_or(0, |l| l.saturating_sub(usize::from(area.height) / 2));
+        let focused = app.ui.focus != Focus::Steps;
+        for (place, id) in self.text.render(area, buf, first, chosen.filter(|_| focused || chosen.is_some()), look) {
+            shown.hits.push((place, Target::Term(id)));
+        }
+        if self.text.height() > usize::from(area.height) && area.height > 0 {
+            let x = area.right().saturating_sub(look.width(look.glyphs.ellipsis));
+            put(buf, area, (x, area.bottom() - 1), look.glyphs.ellipsis, 3, look.theme.dim, look);
+        }
+        area.height
     }
 }

@@ -7,14 +7,15 @@ use crate::app::app::App;
 use crate::app::navigator::{Picture, Training};
 use crate::session::insight::{AttentionMap, TrainProbe};
 use crate::text::{Msg, NumberFormat, tr};
-use crate::tui::colour::{CellKind, Scale};
+use crate::tui::colour::CellKind;
 use crate::tui::draw::{Look, put};
 use crate::tui::pictures::words::why_nothing;
+use crate::tui::scale::{Kind, Scale};
 use crate::tui::screen::Shown;
 use crate::tui::widgets::bars::{Bar, Bars};
-use crate::tui::widgets::blocks::Blocks;
 use crate::tui::widgets::chart::{Chart, Series};
 use crate::tui::widgets::heat_table::{HeatCell, HeatTable, Lit};
+use crate::tui::widgets::raster::Raster;
 use crate::tui::widgets::status;
 
 /// Room that four pictures need.
@@ -259,7 +260,8 @@ fn heat(app: &App, map: &AttentionMap, area: Rect, buf: &mut Buffer, look: &Look
     });
     let row_label = |r: usize| labels.as_ref().and_then(|l| l.0.get(r)).unwrap_or_default();
     let column_label = |c: usize| labels.as_ref().and_then(|l| l.1.get(c)).unwrap_or_default();
-    let scale = Scale::sequential(0.0, 1.0);
+    // One scale for all updates: the film does not change its colours.
+    let scale = Scale { kind: Kind::Probability, ..Scale::positive(0.0, 1.0) }.with_uniform(columns);
     let widest =
         |n: usize, f: &dyn Fn(usize) -> String| (0..n.min(64)).map(|i| look.width(&f(i))).max().unwrap_or(0).min(10);
     let labelled = widest(columns, &column_label);
@@ -293,13 +295,27 @@ fn heat(app: &App, map: &AttentionMap, area: Rect, buf: &mut Buffer, look: &Look
         .render(area, buf, look);
         return;
     }
-    let sample = |rows: std::ops::Range<usize>, columns: std::ops::Range<usize>| {
-        let cells = rows.flat_map(|r| columns.clone().map(move |c| map.weights[r][c]));
-        let most = cells.fold(f64::NEG_INFINITY, |a, b| if b.is_nan() || b > a { b } else { a });
-        (most, CellKind::of(most))
+    let sample = |rows: &[std::ops::Range<usize>], columns: &[std::ops::Range<usize>]| {
+        let parts = rows.iter().flat_map(|r| columns.iter().map(move |c| (r.clone(), c.clone())));
+        let pixel = |(rows, columns): (std::ops::Range<usize>, std::ops::Range<usize>)| {
+            let cells = rows.flat_map(|r| columns.clone().map(move |c| map.weights[r][c]));
+            let most = cells.fold(f64::NEG_INFINITY, |a, b| if b.is_nan() || b > a { b } else { a });
+            (most, CellKind::of(most))
+        };
+        parts.map(pixel).collect()
     };
-    Blocks { rows: 0..rows, columns: 0..columns, sample: &sample, scale, cursor: None, window: None, numbered: true }
-        .render(area, buf, look);
+    Raster {
+        rows: 0..rows,
+        columns: 0..columns,
+        sample: &sample,
+        scale,
+        cursor: None,
+        window: None,
+        row_label: Some(&row_label),
+        column_label: Some(&column_label),
+        most: (6, 3),
+    }
+    .render(area, buf, look);
 }
 
 /// Words at the places of their embeddings.

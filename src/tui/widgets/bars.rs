@@ -4,8 +4,9 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::text::{Align, NumberFormat};
-use crate::tui::colour::{CellKind, Scale};
+use crate::tui::colour::CellKind;
 use crate::tui::draw::{Look, follow, put};
+use crate::tui::scale::Scale;
 
 /// One bar.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -64,9 +65,9 @@ impl Bars<'_> {
         let shown = &self.bars[offset..n.min(offset + height)];
         let widest = |f: &dyn Fn(&Bar) -> u16| shown.iter().map(f).max().unwrap_or(0);
         let label = widest(&|b| look.width(&b.label)).min(area.width / 3);
-        let number = widest(&|b| look.width(&self.digits.format(b.value))).min(area.width / 3);
+        let number = widest(&|b| look.width(&self.digits.format_short(b.value))).min(area.width / 3);
         let room = area.width.saturating_sub(label + number + 3);
-        let scale = Scale::sequential(0.0, self.full);
+        let scale = Scale::positive(0.0, self.full);
         for (i, bar) in shown.iter().enumerate() {
             let y = area.y + i as u16;
             let here = self.selected == Some(offset + i);
@@ -80,7 +81,7 @@ impl Bars<'_> {
             x += put(buf, area, (x, y), mark, 1, style, look);
             let text = look.fit(&bar.label, label, Align::Left);
             x += put(buf, area, (x, y), &text, label, style, look) + 1;
-            let text = look.fit(&self.digits.format(bar.value), number, Align::Right);
+            let text = look.fit(&self.digits.format_short(bar.value), number, Align::Right);
             x += put(buf, area, (x, y), &text, number, style, look) + 1;
             let length = scale.position(bar.value.abs());
             let kind = CellKind::of(bar.value);

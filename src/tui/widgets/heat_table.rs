@@ -7,8 +7,9 @@ use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 
 use crate::text::Align;
-use crate::tui::colour::{CellKind, Scale};
+use crate::tui::colour::CellKind;
 use crate::tui::draw::{Look, put};
+use crate::tui::scale::Scale;
 
 /// One cell.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -143,6 +144,14 @@ impl HeatTable<'_> {
                 let style = self.style(cell, row, column, cursor, look);
                 let text = look.fit(&cell.text, *width, Align::Right);
                 put(buf, area, (x, y), &text, *width, style, look);
+                // The colours of neighbours touch: the gap before a cell has the cell's colour.
+                if x > area.x
+                    && (i > 0 || left > 0)
+                    && let Some(ground) = style.bg.filter(|_| cell.kind == CellKind::Value)
+                    && let Some(gap) = buf.cell_mut((x - 1, y)).filter(|c| c.symbol() == " ")
+                {
+                    gap.set_bg(ground);
+                }
                 if cell.changed {
                     // In the gap before the cell; over a blank of it where there is none.
                     let at = if x > area.x { x - 1 } else { x };

@@ -2,13 +2,13 @@
 //! drawing (what is visible, what lies where) is returned.
 
 pub mod bars;
-pub mod blocks;
 pub mod chart;
 pub mod dialog;
 pub mod heat_table;
 pub mod help;
 pub mod legend;
 pub mod paragraph;
+pub mod raster;
 pub mod status;
 pub mod tree;
 

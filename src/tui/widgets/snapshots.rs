@@ -4,7 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use super::{bars, blocks, chart, dialog, heat_table, help, legend, paragraph, status, tree};
+use super::{bars, chart, dialog, heat_table, help, legend, paragraph, raster, status, tree};
 use crate::app::action::Action;
 use crate::app::args::FORMATS;
 use crate::app::config::GlyphSet;
@@ -12,9 +12,10 @@ use crate::app::edit::Editor;
 use crate::app::keymap::{Context, Keymap};
 use crate::app::overlay::{Prompt, PromptKind};
 use crate::text::{Lang, NumberFormat};
-use crate::tui::colour::{CellKind, Scale};
+use crate::tui::colour::CellKind;
 use crate::tui::draw::{Look, put};
 use crate::tui::glyphs::Glyphs;
+use crate::tui::scale::Scale;
 use crate::tui::snapshot::{text, with_styles};
 use crate::tui::theme::{Depth, Theme};
 
@@ -56,7 +57,7 @@ fn table(look: &Look, size: (u16, u16), offset: (usize, usize), cursor: (usize, 
             offset,
             cursor: Some(cursor),
             lit: heat_table::Lit { rows: &[3], ..heat_table::Lit::default() },
-            scale: Scale::diverging(-2.1, 2.075),
+            scale: Scale::signed(-2.1, 2.075),
             widest: 9,
         }
         .render(area, buf, look);
@@ -89,18 +90,24 @@ fn block_heatmaps() {
     for set in GlyphSet::ALL {
         let look = look(set, Lang::En);
         let buf = drawn((24, 6), |area, buf| {
-            blocks::Blocks {
+            raster::Raster {
                 rows: 0..512,
                 columns: 0..768,
-                sample: &|r, c| {
-                    let v = (r.start as f64 - 256.0) / 256.0 * (c.start as f64 / 768.0);
-                    let kind = if c.start > 600 && r.start < 100 { CellKind::Masked } else { CellKind::of(v) };
-                    (v, kind)
+                sample: &|rows, columns| {
+                    let parts = rows.iter().flat_map(|r| columns.iter().map(move |c| (r.start, c.start)));
+                    let pixel = |(r, c): (usize, usize)| {
+                        let v = (r as f64 - 256.0) / 256.0 * (c as f64 / 768.0);
+                        let kind = if c > 600 && r < 100 { CellKind::Masked } else { CellKind::of(v) };
+                        (v, kind)
+                    };
+                    parts.map(pixel).collect()
                 },
-                scale: Scale::diverging(-1.0, 1.0),
+                scale: Scale::signed(-1.0, 1.0),
                 cursor: Some((300, 400)),
                 window: Some((0..100, 0..200)),
-                numbered: set == GlyphSet::Unicode,
+                row_label: Some(&|r: usize| r.to_string()),
+                column_label: Some(&|c: usize| c.to_string()),
+                most: (4, 2),
             }
             .render(area, buf, &look);
         });
@@ -114,13 +121,13 @@ fn legends() {
     let buf = drawn((40, 5), |area, buf| {
         let row = |y| Rect::new(0, y, area.width, 1);
         let digits = NumberFormat::default();
-        legend::render(row(0), buf, &Scale::diverging(-2.1, 2.0), digits, &look);
-        legend::render(row(1), buf, &Scale::sequential(0.0, 1.0), digits, &look);
-        let log = Scale::sequential(0.0, 1.0).with_log(true);
+        legend::render(row(0), buf, &Scale::signed(-2.1, 2.0), digits, &look);
+        legend::render(row(1), buf, &Scale::positive(0.0, 1.0), digits, &look);
+        let log = Scale::positive(0.0, 1.0).with_log(true);
         legend::render(row(3), buf, &log, digits, &look);
-        let log = Scale::diverging(-2.1, 2.0).with_log(true);
+        let log = Scale::signed(-2.1, 2.0).with_log(true);
         legend::render(row(4), buf, &log, digits, &look);
-        legend::render(Rect::new(0, 2, 10, 1), buf, &Scale::diverging(-2.1, 2.0), digits, &look);
+        legend::render(Rect::new(0, 2, 10, 1), buf, &Scale::signed(-2.1, 2.0), digits, &look);
     });
     insta::assert_snapshot!("legends", with_styles(&buf));
 }

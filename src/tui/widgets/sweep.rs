@@ -5,7 +5,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use super::{bars, blocks, chart, dialog, heat_table, help, legend, paragraph, status, tree};
+use super::{bars, chart, dialog, heat_table, help, legend, paragraph, raster, status, tree};
 use crate::app::action::Action;
 use crate::app::config::{GlyphSet, THEMES};
 use crate::app::edit::Editor;
@@ -13,9 +13,10 @@ use crate::app::keymap::{Context, Keymap};
 use crate::app::messages::{Level, Message};
 use crate::app::overlay::{Prompt, PromptKind};
 use crate::text::{Lang, Msg, NumberFormat};
-use crate::tui::colour::{CellKind, Scale};
+use crate::tui::colour::CellKind;
 use crate::tui::draw::Look;
 use crate::tui::glyphs::Glyphs;
+use crate::tui::scale::Scale;
 use crate::tui::theme::{Depth, Theme};
 
 /// What fills the widgets.
@@ -64,7 +65,7 @@ fn content() -> impl Strategy<Value = Content> {
 }
 
 fn draw_all(area: Rect, buf: &mut Buffer, c: &Content, look: &Look) {
-    let scale = Scale::diverging(-2.0, 3.0);
+    let scale = Scale::signed(-2.0, 3.0);
     heat_table::HeatTable {
         size: c.size,
         row_label: &|r| c.word(r),
@@ -82,17 +83,19 @@ fn draw_all(area: Rect, buf: &mut Buffer, c: &Content, look: &Look) {
         widest: 10,
     }
     .render(area, buf, look);
-    blocks::Blocks {
+    raster::Raster {
         rows: 0..c.size.0,
         columns: 0..c.size.1,
-        sample: &|r, k| {
-            let v = c.value(r.start.wrapping_add(k.end));
-            (v, CellKind::of(v))
+        sample: &|rows, columns| {
+            let parts = rows.iter().flat_map(|r| columns.iter().map(move |k| r.start.wrapping_add(k.end)));
+            parts.map(|i| (c.value(i), CellKind::of(c.value(i)))).collect()
         },
         scale,
         cursor: Some(c.at),
         window: Some((0..c.at.0, 0..c.at.1)),
-        numbered: c.offset.is_multiple_of(2),
+        row_label: Some(&|r| c.word(r)),
+        column_label: c.offset.is_multiple_of(2).then_some(&|k: usize| c.word(k)),
+        most: (6, 3),
     }
     .render(area, buf, look);
     legend::render(area, buf, &scale, NumberFormat::default(), look);

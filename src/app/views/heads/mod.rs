@@ -2,9 +2,11 @@
 
 use crate::app::views::ViewState;
 
+mod facts;
 mod model;
 
-pub use model::{heads, tables};
+pub use facts::{HeadFacts, Pattern};
+pub use model::{Attention, From, heads};
 
 /// It has no state of its own.
 #[derive(Debug, Default)]

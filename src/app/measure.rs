@@ -1,0 +1,297 @@
+//! What is known of the numbers of a tensor: exact ranges and counts, and the pyramids that pictures are made from.
+//!
+//! Every cell is read. Small tensors are read at once; where somebody watches, large ones are read in the background
+//! and are pending until then. Without a terminal (`snapshot`, `play`) everything is waited for.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use super::views::heads::HeadFacts;
+use crate::explain::line::MASKED_BELOW;
+use crate::program::{Leaf, NodeId, Op, Program, ScopeKind};
+use crate::session::Session;
+use crate::tensor::Axis;
+use crate::trace::AnyValue;
+use crate::trace::stats::{Mask, Pyramid, Tally, Window, tally, tally_where};
+
+/// What the numbers of a tensor are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// From 0 to 1; the rows sum to 1.
+    Probability,
+    /// Of either sign.
+    #[default]
+    Signed,
+    /// From 0 up: exponentials, their sums, variances.
+    Positive,
+}
+
+/// Cells up to which a tensor is read at once: a few milliseconds.
+const AT_ONCE: usize = 1 << 18;
+/// Parts of a range that cells are counted in.
+pub const BINS: usize = 16;
+/// Pictures that are kept.
+const PICTURES: usize = 96;
+
+/// Where a tensor is.
+#[derive(Clone, Copy, Debug)]
+pub struct Origin<'a> {
+    /// The session.
+    pub session: &'a Arc<Session>,
+    /// The run.
+    pub run: usize,
+    /// The node.
+    pub node: NodeId,
+    /// Decimals that every step is rounded to, where it is.
+    pub round: Option<u8>,
+    /// Whether long work goes on in the background.
+    pub live: bool,
+}
+
+type Key = (usize, NodeId, Option<u8>);
+
+/// Which cells of a tensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Part {
+    /// All.
+    Whole,
+    /// Those of one head.
+    Head(usize),
+    /// Two axes.
+    Plane(Window),
+}
+
+enum Slot<T> {
+    Ready(Arc<T>),
+    Pending(Arc<OnceLock<Option<Arc<T>>>>),
+}
+
+type Slots<K, T> = RefCell<HashMap<K, Slot<T>>>;
+type Pictures = RefCell<HashMap<(Key, Window, usize, usize), Arc<Vec<Tally>>>>;
+
+/// The caches of a session.
+#[derive(Default)]
+pub struct Measures {
+    tallies: Slots<(Key, Part), Tally>,
+    pyramids: Slots<(Key, Window), Pyramid>,
+    pictures: Pictures,
+    heads: Slots<(Key, Window), HeadFacts>,
+    spreads: Slots<(Key, Window), Vec<u64>>,
+    waiting: Cell<bool>,
+}
+
+impl Measures {
+    /// Forgets everything: the session is another one.
+    pub fn clear(&self) {
+        self.tallies.borrow_mut().clear();
+        self.pyramids.borrow_mut().clear();
+        self.pictures.borrow_mut().clear();
+        self.heads.borrow_mut().clear();
+        self.spreads.borrow_mut().clear();
+        self.waiting.set(false);
+    }
+
+    /// Whether something that was asked for is still being read. Asked once a tick.
+    pub fn is_waiting(&self) -> bool {
+        self.waiting.replace(false)
+    }
+
+    /// Range and counts of a part of a tensor; `None` while it is being read, or where there is no such value.
+    pub fn tally(&self, of: Origin<'_>, part: Part) -> Option<Tally> {
+        let n = match part {
+            Part::Plane(w) => w.rows * w.cols,
+            _ => of.len(),
+        };
+        let made = self.get(&self.tallies, (of.key(), part), of, n, move |o| match part {
+            Part::Whole => o.with(|value, mask| tally(value, mask)),
+            Part::Head(head) => o.with(|value, mask| {
+                let shape = *value.shape();
+                let axis = shape.axes().iter().position(|a| matches!(a, Axis::Head | Axis::KvHead));
+                match axis.map(|a| (shape.strides()[a], shape.dims()[a])) {
+                    Some((stride, n)) => tally_where(value, mask, |i| i / stride % n == head),
+                    None => tally(value, mask),
+                }
+            }),
+            Part::Plane(window) => o.with(|value, mask| Pyramid::build(value, mask, window).whole()),
+        });
+        made.map(|t| *t)
+    }
+
+    /// The pyramid of a plane; `None` while it is being built.
+    pub fn pyramid(&self, of: Origin<'_>, window: Window) -> Option<Arc<Pyramid>> {
+        let n = window.rows * window.cols;
+        self.get(&self.pyramids, (of.key(), window), of, n, move |o| o.with(|v, m| Pyramid::build(v, m, window)))
+    }
+
+    /// What a head of attention does; `None` while its weights are being read.
+    pub fn heads(&self, of: Origin<'_>, window: Window) -> Option<Arc<HeadFacts>> {
+        let n = window.rows * window.cols;
+        self.get(&self.heads, (of.key(), window), of, n, move |o| o.with(|v, m| HeadFacts::read(v, m, window)))
+    }
+
+    /// How many cells of a plane are in each of [`BINS`] equal parts of its range; `None` while they are counted.
+    pub fn spread(&self, of: Origin<'_>, window: Window) -> Option<Arc<Vec<u64>>> {
+        let n = window.rows * window.cols;
+        self.get(&self.spreads, (of.key(), window), of, n, move |o| {
+            o.with(|value, mask| {
+                let (min, max) = Pyramid::build(value, mask, window).whole().range().unwrap_or_default();
+                let mut counts = vec![0; BINS];
+                for row in 0..window.rows {
+                    for col in 0..window.cols {
+                        let flat = window.flat(row, col);
+                        let x = value.get(flat);
+                        if x.is_finite() && !mask.has(flat) {
+                            let share = if max > min { (x - min) / (max - min) } else { 0.0 };
+                            counts[((share * BINS as f64) as usize).min(BINS - 1)] += 1;
+                        }
+                    }
+                }
+                counts
+            })
+        })
+    }
+
+    /// A picture of a plane: the tally of each of `rows` × `cols` parts of nearly the same size; `None` while its cells
+    /// are being read.
+    pub fn picture(&self, of: Origin<'_>, window: Window, rows: usize, cols: usize) -> Option<Arc<Vec<Tally>>> {
+        let key = (of.key(), window, rows, cols);
+        if let Some(made) = self.pictures.borrow().get(&key) {
+            return Some(Arc::clone(made));
+        }
+        let pyramid = self.pyramid(of, window)?;
+        let made = of.owned().with(|value, mask| {
+            let part = |n: usize, i: usize, of: usize| -> Range<usize> {
+                let at = |i: usize| (n as u128 * i as u128 / of as u128) as usize;
+                at(i)..at(i + 1)
+            };
+            (0..rows)
+                .flat_map(|r| (0..cols).map(move |c| (r, c)))
+                .map(|(r, c)| pyramid.rect(value, mask, part(window.rows, r, rows), part(window.cols, c, cols)))
+                .collect::<Vec<_>>()
+        })?;
+        let made = Arc::new(made);
+        let mut pictures = self.pictures.borrow_mut();
+        if pictures.len() >= PICTURES {
+            pictures.clear();
+        }
+        pictures.insert(key, Arc::clone(&made));
+        Some(made)
+    }
+
+    fn get<K: Eq + Hash + Copy, T: Send + Sync + 'static>(
+        &self,
+        slots: &Slots<K, T>,
+        key: K,
+        of: Origin<'_>,
+        cells: usize,
+        make: impl FnOnce(&Owned) -> Option<T> + Send + 'static,
+    ) -> Option<Arc<T>> {
+        let mut slots = slots.borrow_mut();
+        match slots.get(&key) {
+            Some(Slot::Ready(made)) => return Some(Arc::clone(made)),
+            Some(Slot::Pending(cell)) => match cell.get() {
+                Some(Some(made)) => {
+                    let made = Arc::clone(made);
+                    slots.insert(key, Slot::Ready(Arc::clone(&made)));
+                    return Some(made);
+                }
+                Some(None) => return None,
+                None => {
+                    self.waiting.set(true);
+                    return None;
+                }
+            },
+            None => {}
+        }
+        let owned = of.owned();
+        if of.live && cells > AT_ONCE {
+            let cell = Arc::new(OnceLock::new());
+            slots.insert(key, Slot::Pending(Arc::clone(&cell)));
+            self.waiting.set(true);
+            rayon::spawn(move || {
+                let _ = cell.set(make(&owned).map(Arc::new));
+            });
+            return None;
+        }
+        let made = Arc::new(make(&owned)?);
+        slots.insert(key, Slot::Ready(Arc::clone(&made)));
+        Some(made)
+    }
+}
+
+impl Origin<'_> {
+    fn key(&self) -> Key {
+        (self.run, self.node, self.round)
+    }
+
+    fn len(&self) -> usize {
+        self.session.runs[self.run].program.node(self.node).shape.len()
+    }
+
+    fn owned(&self) -> Owned {
+        Owned { session: Arc::clone(self.session), run: self.run, node: self.node, round: self.round }
+    }
+
+    /// Which cells are masked.
+    pub fn mask(&self) -> Mask {
+        self.owned().with(|_, mask| mask.clone()).unwrap_or_default()
+    }
+}
+
+/// An [`Origin`] that a thread can take along.
+struct Owned {
+    session: Arc<Session>,
+    run: usize,
+    node: NodeId,
+    round: Option<u8>,
+}
+
+impl Owned {
+    /// Calls `f` with the value and the mask; `None` where the run did not get there.
+    fn with<T>(&self, f: impl FnOnce(&AnyValue, &Mask) -> T) -> Option<T> {
+        let program = &self.session.runs[self.run].program;
+        let scores = mask_scores(program, self.node);
+        let read = |id: NodeId| -> Option<AnyValue> {
+            match self.round {
+                None => self.session.trace(self.run).ok()?.get(id),
+                Some(digits) => self.session.rounded(self.run, digits).ok()?.get(id),
+            }
+        };
+        let value = read(self.node)?;
+        let mask = scores.and_then(read).map_or_else(Mask::none, |s| Mask::below(s, MASKED_BELOW));
+        Some(f(&value, &mask))
+    }
+}
+
+/// The masked scores that say which cells of a node are masked: the node itself, or those that its softmax reads.
+pub fn mask_scores(program: &Program, node: NodeId) -> Option<NodeId> {
+    let is_masked = |id: NodeId| {
+        let path = &program.node(id).path;
+        path.ends_with("masked_scores") || path.ends_with("mask_bias")
+    };
+    if is_masked(node) {
+        return Some(node);
+    }
+    let n = program.node(node);
+    let ScopeKind::Softmax { input, .. } = program.scope(n.scope).kind else {
+        return None;
+    };
+    // Exponentials, shifted scores and weights: one for each score.
+    (is_masked(input) && program.node(input).shape.same_dims(&n.shape)).then_some(input)
+}
+
+/// What the numbers of a node are.
+pub fn kind(program: &Program, node: NodeId) -> Kind {
+    let n = program.node(node);
+    if n.path.starts_with("grad.") || matches!(n.op, Op::Leaf(Leaf::Parameter)) {
+        return Kind::Signed;
+    }
+    match n.path.rsplit('.').next().unwrap_or("") {
+        "weights" | "probs" | "predicted_probs" | "target_probs" | "target_prob" => Kind::Probability,
+        "exp" | "sum" | "var" | "mean_square" => Kind::Positive,
+        _ => Kind::Signed,
+    }
+}
