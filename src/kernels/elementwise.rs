@@ -24,9 +24,11 @@ pub fn map<T: Real>(x: &[T], out: &mut [T], f: impl Fn(T) -> T + Sync) {
 /// `x[i] = f(x[i])`.
 pub fn map_inplace<T: Real>(x: &mut [T], f: impl Fn(T) -> T + Sync) {
     par::chunks(x, |_, x| {
-        for x in x {
-            *x = f(*x);
-        }
+        par::wide(|| {
+            for x in x {
+                *x = f(*x);
+            }
+        });
     });
 }
 
@@ -39,9 +41,12 @@ pub fn zip<T: Real>(x: &[T], y: &[T], out: &mut [T], f: impl Fn(T, T) -> T + Syn
     assert_eq!(y.len(), out.len(), "lengths of a zip");
     par::chunks(out, |at, out| {
         let range = at..at + out.len();
-        for ((out, &x), &y) in out.iter_mut().zip(&x[range.clone()]).zip(&y[range]) {
-            *out = f(x, y);
-        }
+        let (x, y) = (&x[range.clone()], &y[range]);
+        par::wide(|| {
+            for ((out, &x), &y) in out.iter_mut().zip(x).zip(y) {
+                *out = f(x, y);
+            }
+        });
     });
 }
 
@@ -57,14 +62,14 @@ struct Walk {
 ///
 /// # Panics
 /// Where the numbers of axes differ, `out` does not hold the product of `dims`, or a stride leads outside.
-pub fn zip_broadcast<T: Real>(
-    x: &[T],
+pub fn zip_broadcast<X: Copy + Sync, Y: Copy + Sync, T: Copy + Send>(
+    x: &[X],
     x_strides: &[usize],
-    y: &[T],
+    y: &[Y],
     y_strides: &[usize],
     dims: &[usize],
     out: &mut [T],
-    f: impl Fn(T, T) -> T + Sync,
+    f: impl Fn(X, Y) -> T + Sync,
 ) {
     assert_eq!(x_strides.len(), dims.len(), "axes of a broadcast");
     assert_eq!(y_strides.len(), dims.len(), "axes of a broadcast");
@@ -86,28 +91,30 @@ pub fn zip_broadcast<T: Real>(
     }
     let inner = axes.pop().unwrap_or(Walk { n: 1, sx: 0, sy: 0 });
     par::chunks(out, |start, out| {
-        let mut at = start;
-        let mut rest = out;
-        while !rest.is_empty() {
-            let (mut row, column) = (at / inner.n, at % inner.n);
-            let (mut ox, mut oy) = (column * inner.sx, column * inner.sy);
-            for axis in axes.iter().rev() {
-                ox += row % axis.n * axis.sx;
-                oy += row % axis.n * axis.sy;
-                row /= axis.n;
+        par::wide(|| {
+            let mut at = start;
+            let mut rest = out;
+            while !rest.is_empty() {
+                let (mut row, column) = (at / inner.n, at % inner.n);
+                let (mut ox, mut oy) = (column * inner.sx, column * inner.sy);
+                for axis in axes.iter().rev() {
+                    ox += row % axis.n * axis.sx;
+                    oy += row % axis.n * axis.sy;
+                    row /= axis.n;
+                }
+                let len = rest.len().min(inner.n - column);
+                let (run, tail) = rest.split_at_mut(len);
+                zip_run(&x[ox..], inner.sx, &y[oy..], inner.sy, run, &f);
+                rest = tail;
+                at += len;
             }
-            let len = rest.len().min(inner.n - column);
-            let (run, tail) = rest.split_at_mut(len);
-            zip_run(&x[ox..], inner.sx, &y[oy..], inner.sy, run, &f);
-            rest = tail;
-            at += len;
-        }
+        });
     });
 }
 
 /// One run along the innermost axis, with a loop of its own for each pair of usual strides.
 #[inline(always)]
-fn zip_run<T: Real>(x: &[T], sx: usize, y: &[T], sy: usize, out: &mut [T], f: &impl Fn(T, T) -> T) {
+fn zip_run<X: Copy, Y: Copy, T>(x: &[X], sx: usize, y: &[Y], sy: usize, out: &mut [T], f: &impl Fn(X, Y) -> T) {
     let n = out.len();
     match (sx, sy) {
         (1, 1) => {
@@ -280,6 +287,6 @@ mod tests {
     #[test]
     fn an_empty_axis_gives_nothing() {
         let mut out: [f64; 0] = [];
-        zip_broadcast(&[], &[1, 1], &[], &[1, 1], &[3, 0], &mut out, |x, _| x);
+        zip_broadcast(&[], &[1, 1], &[], &[1, 1], &[3, 0], &mut out, |x: f64, _: f64| x);
     }
 }

@@ -10,12 +10,16 @@ use rayon::prelude::*;
 
 use super::BLOCK;
 use super::mat::Mat;
-use super::tile::{Tile, Tiled};
+use super::tile::{STREAM_COLUMNS, Tile, Tiled};
 
 /// Multiply-adds below which a product stays on its thread.
 const PARALLEL: usize = 1 << 20;
+/// Elements of a right operand that many threads read faster than one, where few rows make its memory the limit.
+const STREAMED: usize = 1 << 17;
 /// Panels below which the rows are split as well.
 const FEW_PANELS: usize = 8;
+/// Rows of A up to which a product is as fast as B is read.
+const FEW_ROWS: usize = 4;
 /// Vectors are loaded whole from a packed operand: it starts on a cache line.
 const LINE: usize = 64;
 
@@ -55,7 +59,8 @@ pub(super) fn multiply<T: Tiled>(tile: Tile<T>, a: Mat<T>, b: Right<T>, out: &mu
     }
     let mr = tile.run.len();
     let panels = n.div_ceil(tile.nr);
-    let parallel = m * n * k >= PARALLEL && rayon::current_num_threads() > 1;
+    let few_rows = m <= FEW_ROWS && n * k >= STREAMED;
+    let parallel = (m * n * k >= PARALLEL || few_rows) && rayon::current_num_threads() > 1;
 
     let mut scratch = T::take_scratch(0);
     let packed = aligned(&mut scratch, m * k);
@@ -102,6 +107,24 @@ fn panel_rows<T: Tiled>(
     let column = panel * nr;
     let columns = nr.min(n - column);
     debug_assert!(last <= m && first % mr == 0 && packed.len() == m * k);
+    if let (Right::Plain(b), Some(stream)) = (b, tile.stream.get(m - 1))
+        && b.row_stride == 1
+        && columns.is_multiple_of(STREAM_COLUMNS)
+    {
+        for start in (0..k).step_by(BLOCK) {
+            let kc = BLOCK.min(k - start);
+            let a = &packed[start * m..][..kc * m];
+            for j in (column..column + columns).step_by(STREAM_COLUMNS) {
+                let from = &b.data[start + j * b.col_stride..];
+                debug_assert!((STREAM_COLUMNS - 1) * b.col_stride + kc <= from.len());
+                // SAFETY: the instruction set is there; `a` holds kc steps of m rows; `from` starts at element (start, j) of
+                // a checked view that has kc more rows and STREAM_COLUMNS more columns; C has m rows and these columns,
+                // which this task owns.
+                unsafe { stream(kc, a.as_ptr(), from.as_ptr(), b.col_stride, c.get().add(j), n, start == 0) };
+            }
+        }
+        return;
+    }
     let mut scratch = T::take_scratch(1);
     let mut edge = [T::ZERO; 12 * 32];
     for start in (0..k).step_by(BLOCK) {

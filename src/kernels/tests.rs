@@ -136,6 +136,19 @@ fn edges_of_blocks_and_tiles() {
 }
 
 #[test]
+fn few_rows_times_weights_contiguous_along_k() {
+    for m in 1..=5 {
+        for n in [15, 16, 32, 33, 48, 64, 80] {
+            for k in [1, 15, 16, 17, 255, 256, 257, 600] {
+                check_both(Case { m, k, n, b: Layout::Transposed, ..PLAIN });
+            }
+        }
+    }
+    // Large enough for several threads.
+    check_both(Case { m: 1, k: 300, n: 512, b: Layout::Transposed, ..PLAIN });
+}
+
+#[test]
 fn every_pair_of_layouts() {
     for a in LAYOUTS {
         for b in LAYOUTS {

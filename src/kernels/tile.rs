@@ -18,6 +18,16 @@ pub(super) type Run<T> = unsafe fn(usize, *const T, *const T, *mut T, usize, boo
 /// The processor has the instruction set; every element named is valid, and `src` and `dst` do not overlap.
 pub(super) type Transpose<T> = unsafe fn(*const T, usize, usize, usize, *mut T, usize);
 
+/// As [`Run`], for a B that is read once and lies contiguous along `k`, as weights do: `run(k, a, b, ldb, c, ldc, first)`.
+/// B is transposed in registers on the way, without being packed.
+///
+/// # Safety
+/// As [`Run`], except that `b[j·ldb + p]` is valid for `p < k`, `j < STREAM_COLUMNS`, and C has `STREAM_COLUMNS` columns.
+pub(super) type Stream<T> = unsafe fn(usize, *const T, *const T, usize, *mut T, usize, bool);
+
+/// Columns that a [`Stream`] covers.
+pub(super) const STREAM_COLUMNS: usize = 16;
+
 /// A family of tiles, of 1 to `run.len()` rows.
 #[derive(Clone, Copy)]
 pub(super) struct Tile<T: 'static> {
@@ -27,6 +37,8 @@ pub(super) struct Tile<T: 'static> {
     pub run: &'static [Run<T>],
     /// For packing an operand that is contiguous along `k`.
     pub transpose: Transpose<T>,
+    /// `stream[m - 1]` is for `m` rows; empty where there is none.
+    pub stream: &'static [Stream<T>],
 }
 
 /// A number type with tiles.
@@ -98,7 +110,7 @@ mod x86 {
     macro_rules! tile {
         (
             $name:ident, $table:ident, $features:literal, $t:ty, $vec:ty, $lanes:literal,
-            [$($m:literal)*], $transpose:ident,
+            [$($m:literal)*], $transpose:ident, $stream:expr,
             $zero:ident, $load:ident, $store:ident, $splat:ident, $fma:ident, $add:ident
         ) => {
             /// See [`Run`].
@@ -144,26 +156,101 @@ mod x86 {
                 nr: 2 * $lanes,
                 run: &[$($name::<$m> as Run<$t>),*],
                 transpose: $transpose,
+                stream: $stream,
             };
         };
     }
 
     tile!(
         f32_avx512, F32_AVX512, "avx512f", f32, __m512, 16, [1 2 3 4 5 6 7 8 9 10 11 12], transpose_f32,
+        &[stream_f32::<1>, stream_f32::<2>, stream_f32::<3>, stream_f32::<4>],
         _mm512_setzero_ps, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_set1_ps, _mm512_fmadd_ps, _mm512_add_ps
     );
     tile!(
-        f64_avx512, F64_AVX512, "avx512f", f64, __m512d, 8, [1 2 3 4 5 6 7 8 9 10 11 12], transpose_f64,
+        f64_avx512, F64_AVX512, "avx512f", f64, __m512d, 8, [1 2 3 4 5 6 7 8 9 10 11 12], transpose_f64, &[],
         _mm512_setzero_pd, _mm512_loadu_pd, _mm512_storeu_pd, _mm512_set1_pd, _mm512_fmadd_pd, _mm512_add_pd
     );
     tile!(
-        f32_avx2, F32_AVX2, "avx2,fma", f32, __m256, 8, [1 2 3 4 5 6], transpose_f32,
+        f32_avx2, F32_AVX2, "avx2,fma", f32, __m256, 8, [1 2 3 4 5 6], transpose_f32, &[],
         _mm256_setzero_ps, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_set1_ps, _mm256_fmadd_ps, _mm256_add_ps
     );
     tile!(
-        f64_avx2, F64_AVX2, "avx2,fma", f64, __m256d, 4, [1 2 3 4 5 6], transpose_f64,
+        f64_avx2, F64_AVX2, "avx2,fma", f64, __m256d, 4, [1 2 3 4 5 6], transpose_f64, &[],
         _mm256_setzero_pd, _mm256_loadu_pd, _mm256_storeu_pd, _mm256_set1_pd, _mm256_fmadd_pd, _mm256_add_pd
     );
+
+    /// See [`super::Stream`].
+    ///
+    /// # Safety
+    /// As there.
+    #[target_feature(enable = "avx512f")]
+    unsafe fn stream_f32<const M: usize>(
+        k: usize,
+        a: *const f32,
+        b: *const f32,
+        ldb: usize,
+        c: *mut f32,
+        ldc: usize,
+        first: bool,
+    ) {
+        /// Elements ahead that a column is asked for: past the square at hand and the next.
+        const AHEAD: usize = 64;
+        // SAFETY: columns of B are read below `k` (the last square through a mask), `a` at M a step, C at its M rows of
+        // one vector. What is prefetched may lie outside: that is a hint, and no access.
+        unsafe {
+            let mut acc = [_mm512_setzero_ps(); M];
+            for p in (0..k).step_by(16) {
+                let steps = (k - p).min(16);
+                let mask = (0xffff_u32 >> (16 - steps)) as __mmask16;
+                let rows: [__m512; 16] = std::array::from_fn(|j| {
+                    let from = b.add(j * ldb + p);
+                    _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(AHEAD).cast());
+                    _mm512_maskz_loadu_ps(mask, from)
+                });
+                let columns = square_f32x16(rows);
+                for (q, b) in columns.into_iter().enumerate().take(steps) {
+                    for (i, acc) in acc.iter_mut().enumerate() {
+                        *acc = _mm512_fmadd_ps(_mm512_set1_ps(*a.add((p + q) * M + i)), b, *acc);
+                    }
+                }
+            }
+            for (i, &acc) in acc.iter().enumerate() {
+                let c = c.add(i * ldc);
+                // As in the tiles: a block sum of −0 leaves a total of +0.
+                let before = if first { _mm512_setzero_ps() } else { _mm512_loadu_ps(c) };
+                _mm512_storeu_ps(c, _mm512_add_ps(before, acc));
+            }
+        }
+    }
+
+    /// A transposed square of 16×16: pairs, then quadruples within lanes, then the lanes.
+    #[target_feature(enable = "avx512f")]
+    #[inline]
+    fn square_f32x16(r: [__m512; 16]) -> [__m512; 16] {
+        let pairs: [__m512; 16] = std::array::from_fn(|i| {
+            let (a, b) = (r[i & !1], r[i | 1]);
+            if i & 1 == 0 { _mm512_unpacklo_ps(a, b) } else { _mm512_unpackhi_ps(a, b) }
+        });
+        // quads[4g + c] holds in lane l the elements 4l + c of the rows 4g..4g + 4.
+        let quads: [__m512; 16] = std::array::from_fn(|i| {
+            let (group, c) = (i & !3, i & 3);
+            let a = _mm512_castps_pd(pairs[group + c / 2]);
+            let b = _mm512_castps_pd(pairs[group + 2 + c / 2]);
+            _mm512_castpd_ps(if c & 1 == 0 { _mm512_unpacklo_pd(a, b) } else { _mm512_unpackhi_pd(a, b) })
+        });
+        let mut out = [_mm512_setzero_ps(); 16];
+        for c in 0..4 {
+            let (a, b) = (quads[c], quads[4 + c]);
+            let (d, e) = (quads[8 + c], quads[12 + c]);
+            let (even, odd) = (_mm512_shuffle_f32x4::<0x88>(a, b), _mm512_shuffle_f32x4::<0xdd>(a, b));
+            let (even2, odd2) = (_mm512_shuffle_f32x4::<0x88>(d, e), _mm512_shuffle_f32x4::<0xdd>(d, e));
+            out[c] = _mm512_shuffle_f32x4::<0x88>(even, even2);
+            out[8 + c] = _mm512_shuffle_f32x4::<0xdd>(even, even2);
+            out[4 + c] = _mm512_shuffle_f32x4::<0x88>(odd, odd2);
+            out[12 + c] = _mm512_shuffle_f32x4::<0xdd>(odd, odd2);
+        }
+        out
+    }
 
     /// See [`super::Transpose`].
     ///

@@ -3,8 +3,22 @@
 use std::sync::Arc;
 
 use crate::kernels::{self, Mat};
-use crate::program::{Constant, Leaf, Node, NodeId, Op, Pick, Program, Reduction, Unary};
+use crate::program::{Affine, Binary, Constant, Leaf, Node, NodeId, Op, Pick, Program, Reduction, Unary};
 use crate::tensor::{Elem, MAX_RANK, Pool, Real, Shape, Tensor, Value};
+
+/// Evaluates `$body` with `$f` a constant of the listed variants: the choice is made once, outside the loop over the
+/// elements, which is then compiled for that variant alone. A variant that is not listed does not compile.
+macro_rules! chosen_once {
+    ($kind:ident { $($variant:ident)* }, $chosen:expr, $f:ident => $body:expr) => {
+        match $chosen {
+            $($kind::$variant => {
+                const CHOSEN: $kind = $kind::$variant;
+                let $f = CHOSEN;
+                $body
+            })*
+        }
+    };
+}
 
 /// The value of node `id`, given those of its operands. A parameter or input has no value of its own: it is bound.
 ///
@@ -35,31 +49,37 @@ pub fn evaluate<'a, T: Real>(
                 Unary::Exp => kernels::exp_slice(x, out),
                 Unary::Erf => kernels::erf_slice(x, out),
                 Unary::Tanh => kernels::tanh_slice(x, out),
-                f => kernels::map(x, out, |x| f.eval(x)),
+                f => chosen_once!(
+                    Unary {
+                        Neg Exp Ln Sqrt Square Abs Tanh Erf Relu Step Sigmoid Sin Cos SoftmaxShift MaskedSoftmaxShift
+                    },
+                    *f,
+                    f => kernels::map(x, out, |x| f.eval(x))
+                ),
             })
         }
         Op::Affine(f) => {
             let x = x(0).float().data();
-            float(&|out| kernels::map(x, out, |x| f.eval(x)))
+            float(&|out| match *f {
+                Affine::Add(c) => kernels::map(x, out, |x| Affine::Add(c).eval(x)),
+                Affine::Mul(c) => kernels::map(x, out, |x| Affine::Mul(c).eval(x)),
+                Affine::Div(c) => kernels::map(x, out, |x| Affine::Div(c).eval(x)),
+            })
         }
         Op::Binary(f) => {
             let (a, b) = (x(0).float(), x(1).float());
+            let (sa, sb) = (broadcast_strides(a.shape()), broadcast_strides(b.shape()));
+            let rank = node.shape.rank();
             float(&|out| {
-                if a.shape().same_dims(b.shape()) {
-                    kernels::zip(a.data(), b.data(), out, |a, b| f.eval(a, b));
-                } else {
-                    let (sa, sb) = (broadcast_strides(a.shape()), broadcast_strides(b.shape()));
-                    let rank = node.shape.rank();
-                    kernels::zip_broadcast(
-                        a.data(),
-                        &sa[..rank],
-                        b.data(),
-                        &sb[..rank],
-                        node.shape.dims(),
-                        out,
-                        |a, b| f.eval(a, b),
-                    );
-                }
+                chosen_once!(Binary { Add Sub Mul Div DivOrZero MulOrZero LnOr Max }, *f, f => {
+                    let f = |a, b| f.eval(a, b);
+                    if a.shape().same_dims(b.shape()) {
+                        kernels::zip(a.data(), b.data(), out, f);
+                    } else {
+                        let dims = node.shape.dims();
+                        kernels::zip_broadcast(a.data(), &sa[..rank], b.data(), &sb[..rank], dims, out, f);
+                    }
+                });
             })
         }
         Op::Reduce { kind, axis } => {
@@ -104,8 +124,13 @@ pub fn evaluate<'a, T: Real>(
         Op::MaskFill { fill } => {
             let (t, mask) = (x(0).float(), x(1).bool());
             let fill = fill_value::<T>(*fill);
-            let strides = broadcast_strides(mask.shape());
-            float(&|out| mask_fill(t.data(), mask.data(), &strides, &node.shape, fill, out))
+            let (of, hides) = (t.shape().strides(), broadcast_strides(mask.shape()));
+            let rank = node.shape.rank();
+            let pick = |x, hidden| if hidden { fill } else { x };
+            float(&|out| {
+                let dims = node.shape.dims();
+                kernels::zip_broadcast(t.data(), &of[..rank], mask.data(), &hides[..rank], dims, out, pick);
+            })
         }
         Op::ArgMax => {
             let t = x(0).float();
@@ -210,24 +235,6 @@ fn matmul<T: Real>(a: &Tensor<T>, b: &Tensor<T>, ta: bool, tb: bool, shape: &Sha
         |i| matrix(&b.data()[offset(i, &strides_b) * size_b..][..size_b], rows_b, cols_b, tb),
         out,
     );
-}
-
-fn mask_fill<T: Real>(x: &[T], mask: &[bool], strides: &[usize; MAX_RANK], shape: &Shape, fill: T, out: &mut [T]) {
-    let rank = shape.rank();
-    if rank == 0 {
-        out[0] = if mask[0] { fill } else { x[0] };
-        return;
-    }
-    let n = shape.dims()[rank - 1].max(1);
-    let rows = Shape::new(&shape.dims()[..rank - 1]);
-    let step = strides[rank - 1];
-    for (r, (x, out)) in x.chunks(n).zip(out.chunks_mut(n)).enumerate() {
-        let at = rows.unflat(r);
-        let start: usize = (0..rank - 1).map(|d| at[d] * strides[d]).sum();
-        for (j, (x, out)) in x.iter().zip(out).enumerate() {
-            *out = if mask[start + j * step] { fill } else { *x };
-        }
-    }
 }
 
 fn scatter_add<T: Real>(pick: Pick, base: &Tensor<T>, ids: &Tensor<i64>, source: &Tensor<T>, out: &mut [T]) {
