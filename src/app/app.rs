@@ -13,6 +13,7 @@ use super::messages::{Level, Message};
 use super::navigator::{Navigator, Page};
 use super::overlay::Overlay;
 use super::ui::{Settings, Ui};
+use super::view::View;
 use crate::export::document::{self, document};
 use crate::export::select::Selection;
 use crate::export::{Format, Options, Writer};
@@ -114,6 +115,9 @@ impl App {
         if action == Action::Interrupt {
             self.nav.stop_training();
         }
+        // Enter opens the step that the map has lit.
+        let on_map = self.ui.view == View::Map && self.ui.overlays.is_empty();
+        let action = if on_map && action == Action::Follow { Action::View(View::Step) } else { action };
         // A script says what it means, a person is asked.
         let unsaved = self.nav.unsaved_edits();
         if action == Action::Quit && self.nav.live && unsaved > 0 {

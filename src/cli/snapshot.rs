@@ -1,12 +1,12 @@
 //! `snapshot`: exactly what the screen shows, as a file.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::ValueEnum;
 
 use super::global::Global;
-use super::{Failure, common, open, value};
+use super::{Failure, common, open, play, value};
 use crate::app::action::Action;
 use crate::app::app::App;
 use crate::app::args::{Arg, StepTarget};
@@ -14,7 +14,8 @@ use crate::app::messages::Level;
 use crate::app::view::View;
 use crate::export::{file::Target, select::Selection};
 use crate::text::Lang;
-use crate::tui::run::{Still, still};
+use crate::tui::run::{Still, cells, still};
+use crate::tui::snapshot;
 use crate::tui::theme::{Depth, Environment};
 
 /// Format of a snapshot.
@@ -53,6 +54,12 @@ pub struct Args {
     /// A command of the debugger to run first; may be given several times.
     #[arg(short = 'e', long = "execute", value_name = "COMMAND")]
     pub execute: Vec<String>,
+    /// A script of commands to show one after another, as a picture that moves: an animated SVG without a script in it.
+    #[arg(long, value_name = "SCRIPT")]
+    pub film: Option<PathBuf>,
+    /// Seconds that each screen of a film stays.
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.6, requires = "film")]
+    pub seconds: f64,
     /// Colour theme.
     #[arg(long, value_name = "NAME")]
     pub theme: Option<String>,
@@ -74,6 +81,30 @@ impl Args {
     pub fn target(&self) -> Target {
         Target::new(self.output.as_deref())
     }
+}
+
+/// Runs a script and writes a frame for each of its commands, the first screen before them.
+fn film(args: &Args, script: &Path, app: &mut App) -> Result<(), Failure> {
+    let environment = Environment { no_color: false, detected: Depth::True };
+    let size = (args.size.columns, args.size.rows);
+    let seconds = args.seconds.clamp(0.05, 60.0);
+    let mut dark = true;
+    let mut frame = |app: &App| {
+        let (cells, is_dark) = cells(app, size, environment);
+        dark = is_dark;
+        (cells, seconds)
+    };
+    let mut frames = vec![frame(app)];
+    for action in play::script(script)? {
+        let told = app.tell(action);
+        if let Some(message) = told.messages.into_iter().find(|m| m.level == Level::Error) {
+            return Err(message.text.into());
+        }
+        frames.push(frame(app));
+    }
+    let text = snapshot::film(&frames, dark);
+    args.target().write(args.force, |out| out.write_all(text.as_bytes()))?;
+    Ok(())
 }
 
 /// Prints what the screen shows.
@@ -102,6 +133,9 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     }
     if let Some(view) = &args.view {
         app.act(Action::View(View::parse(view)?), &mut effects);
+    }
+    if let Some(script) = &args.film {
+        return film(args, script, &mut app);
     }
     // A file has all colours, whatever this terminal has; plain text has none.
     let detected = if args.format == FormatName::Text { Depth::None } else { Depth::True };

@@ -63,6 +63,15 @@ pub fn still(app: &App, (columns, rows): (u16, u16), environment: Environment, f
     }
 }
 
+/// What a screen of this size shows, as cells, and whether its ground is dark: a frame of a film.
+pub fn cells(app: &App, (columns, rows): (u16, u16), environment: Environment) -> (Buffer, bool) {
+    let area = Rect::new(0, 0, columns, rows);
+    let mut buf = Buffer::empty(area);
+    let look = look(&app.ui.settings, environment);
+    draw(app, area, &mut buf, &look);
+    (buf, look.theme.dark)
+}
+
 /// Lines that a notch of the wheel goes.
 const WHEEL: usize = 3;
 

@@ -43,6 +43,19 @@ pub struct ShownTable {
     pub area: Rect,
 }
 
+/// What a frame says with `=`: that these tables, joined by their signs, are the result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// The run.
+    pub run: usize,
+    /// The tables before the sign.
+    pub tables: Vec<crate::program::NodeId>,
+    /// Whether nothing is done to them: no constant is written.
+    pub plain: bool,
+    /// The table behind it.
+    pub result: crate::program::NodeId,
+}
+
 /// What a frame showed.
 #[derive(Clone, Debug, Default)]
 pub struct Shown {
@@ -52,6 +65,8 @@ pub struct Shown {
     pub hits: Vec<(Rect, Target)>,
     /// Tables of the stage.
     pub tables: Vec<ShownTable>,
+    /// What was claimed to be equal.
+    pub claims: Vec<Claim>,
 }
 
 /// Smallest screen that shows anything but its own smallness.

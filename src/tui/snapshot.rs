@@ -111,20 +111,83 @@ fn is_braille(c: char) -> bool {
 /// Size of the font; a wide glyph is as wide.
 const FONT: f64 = 15.0;
 
-/// The screen as an SVG picture on a dark or light ground.
-pub fn svg(buf: &Buffer, dark: bool) -> String {
+/// Ground and ink of a picture.
+fn paper(dark: bool) -> ([u8; 3], [u8; 3]) {
+    if dark { ([0x1a, 0x1b, 0x1e], [0xd8, 0xd9, 0xda]) } else { ([0xff, 0xff, 0xff], [0x20, 0x22, 0x26]) }
+}
+
+fn hex([r, g, b]: [u8; 3]) -> String {
+    format!("#{r:02x}{g:02x}{b:02x}")
+}
+
+/// The beginning of a picture, up to its ground.
+fn head(buf: &Buffer, dark: bool, style: &str) -> String {
     let (w, h) = CELL;
-    let (ground, ink) =
-        if dark { ([0x1a, 0x1b, 0x1e], [0xd8, 0xd9, 0xda]) } else { ([0xff, 0xff, 0xff], [0x20, 0x22, 0x26]) };
-    let hex = |[r, g, b]: [u8; 3]| format!("#{r:02x}{g:02x}{b:02x}");
     let (width, height) = (f64::from(buf.area.width) * w + 2.0 * w, f64::from(buf.area.height) * h + h);
-    let mut out = format!(
+    format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" \
          height=\"{height}\" font-family=\"'JetBrains Mono','DejaVu Sans Mono',Menlo,Consolas,\
          'Noto Sans Mono CJK SC','Sarasa Mono SC','PingFang SC','Microsoft YaHei',monospace\" font-size=\"{FONT}\">\n\
-         <rect width=\"100%\" height=\"100%\" rx=\"6\" fill=\"{}\"/>\n",
-        hex(ground)
-    );
+         {style}<rect width=\"100%\" height=\"100%\" rx=\"6\" fill=\"{}\"/>\n",
+        hex(paper(dark).0)
+    )
+}
+
+/// The screen as an SVG picture on a dark or light ground.
+pub fn svg(buf: &Buffer, dark: bool) -> String {
+    let mut out = head(buf, dark, "");
+    lines(buf, dark, &|_| true, &mut out);
+    out.push_str("</svg>\n");
+    out
+}
+
+/// Screens one after another, each with the seconds that it stays, as one SVG picture that moves by itself and begins
+/// again: styles only, no script. A frame draws the lines that differ from the one before; where nothing moves the
+/// first one is seen.
+pub fn film(frames: &[(Buffer, f64)], dark: bool) -> String {
+    let Some((first, _)) = frames.first() else { return String::new() };
+    let total: f64 = frames.iter().map(|f| f.1).sum();
+    let mut style = String::from("<style>");
+    let mut begin = 0.0;
+    for (i, (_, seconds)) in frames.iter().enumerate() {
+        if i > 0 {
+            let share = begin / total * 100.0;
+            let _ = write!(
+                style,
+                ".f{i}{{visibility:hidden;animation:f{i} {total:.2}s step-end infinite}}\
+                 @keyframes f{i}{{0%{{visibility:hidden}}{share:.3}%{{visibility:visible}}100%{{visibility:visible}}}}"
+            );
+        }
+        begin += seconds;
+    }
+    style.push_str("</style>\n");
+    let mut out = head(first, dark, &style);
+    lines(first, dark, &|_| true, &mut out);
+    let (w, h) = CELL;
+    for (i, pair) in frames.windows(2).enumerate() {
+        let (before, now) = (&pair[0].0, &pair[1].0);
+        let _ = writeln!(out, "<g class=\"f{}\">", i + 1);
+        let row = |buf: &Buffer, y: u16| -> Vec<Cell> {
+            (buf.area.left()..buf.area.right()).map(|x| buf[(x, y)].clone()).collect()
+        };
+        let differs = |y: u16| before.area != now.area || row(before, y) != row(now, y);
+        let width = f64::from(now.area.width) * w;
+        for y in (now.area.top()..now.area.bottom()).filter(|y| differs(*y)) {
+            let top = h / 2.0 + f64::from(y - now.area.y) * h;
+            let fill = hex(paper(dark).0);
+            let _ = writeln!(out, "<rect x=\"{w}\" y=\"{top}\" width=\"{width}\" height=\"{h}\" fill=\"{fill}\"/>");
+        }
+        lines(now, dark, &differs, &mut out);
+        out.push_str("</g>\n");
+    }
+    out.push_str("</svg>\n");
+    out
+}
+
+/// Draws the lines that `wanted` takes.
+fn lines(buf: &Buffer, dark: bool, wanted: &dyn Fn(u16) -> bool, out: &mut String) {
+    let (w, h) = CELL;
+    let (ground, ink) = paper(dark);
     // The colours that are really seen: reversed ones exchanged, dim ones halfway to the ground.
     let seen = |style: Style| {
         let fg = style.fg.and_then(rgb);
@@ -144,7 +207,7 @@ pub fn svg(buf: &Buffer, dark: bool) -> String {
     };
     let left = |x: u16| w + f64::from(x - buf.area.x) * w;
     let top = |y: u16| h / 2.0 + f64::from(y - buf.area.y) * h;
-    for y in buf.area.top()..buf.area.bottom() {
+    for y in (buf.area.top()..buf.area.bottom()).filter(|y| wanted(*y)) {
         for run in runs(buf, y, |r, _, style| seen(r.style).1 == seen(style).1) {
             if let Some(bg) = seen(run.style).1 {
                 let _ = writeln!(
@@ -158,7 +221,7 @@ pub fn svg(buf: &Buffer, dark: bool) -> String {
             }
         }
     }
-    for y in buf.area.top()..buf.area.bottom() {
+    for y in (buf.area.top()..buf.area.bottom()).filter(|y| wanted(*y)) {
         // Wide glyphs stand in runs of their own, so that a font of other proportions cannot shift what follows.
         let wide = |r: &Run| usize::from(r.width) > r.text.chars().count();
         for run in runs(buf, y, |r, width, style| r.style == style && wide(r) == (width > 1)) {
@@ -201,8 +264,6 @@ pub fn svg(buf: &Buffer, dark: bool) -> String {
             );
         }
     }
-    out.push_str("</svg>\n");
-    out
 }
 
 fn xml(text: &str) -> String {

@@ -15,7 +15,7 @@ use crate::app::navigator::{Chain, TableModel, chain};
 use crate::text::Msg;
 use crate::tui::draw::{Look, put};
 use crate::tui::scale::Scale;
-use crate::tui::screen::{Shown, ShownTable, Target};
+use crate::tui::screen::{Claim, Shown, ShownTable, Target};
 use crate::tui::widgets::heat_table::{HeatTable, Lit};
 use crate::tui::widgets::legend;
 
@@ -93,7 +93,8 @@ impl<'a> Stage<'a> {
             for (at, &(i, width)) in band.tables.iter().enumerate() {
                 let gap = if at > 0 { self.wishes[i].gap } else { 0 };
                 x = x.saturating_add(gap);
-                if let Some(sign) = self.sign(&band.tables[..at], i) {
+                if let Some((sign, claim)) = self.sign(&band.tables[..at], i) {
+                    shown.claims.extend(claim);
                     let middle = y + height.saturating_sub(1) / 2;
                     let width = look.width(&sign);
                     let left = (gap.saturating_sub(width) / 2).max(1);
@@ -130,7 +131,7 @@ impl<'a> Stage<'a> {
 
     /// What is written before a table: a sign where it follows another operand of the same expression, `=` where the
     /// tables before it in its band are its whole expression.
-    fn sign(&self, before: &[(usize, u16)], table: usize) -> Option<String> {
+    fn sign(&self, before: &[(usize, u16)], table: usize) -> Option<(String, Option<Claim>)> {
         let node = |i: usize| (self.sources[i].table.run, self.sources[i].table.node);
         let nodes: Vec<_> = before.iter().map(|(i, _)| node(*i)).collect();
         let run = self.sources[table].table.run;
@@ -142,14 +143,16 @@ impl<'a> Stage<'a> {
             && ends_with(&chain.tables)
         {
             let space = if chain.after.is_empty() { "" } else { " " };
-            return Some(format!("{}{space}=", chain.after));
+            let result = self.sources[table].table.node;
+            let claim = Claim { run, tables: chain.tables.clone(), plain: chain.after.is_empty(), result };
+            return Some((format!("{}{space}=", chain.after), Some(claim)));
         }
         // An operand that stands right behind the one before it in some expression.
         self.chains.iter().enumerate().find_map(|(of, chain)| {
             let chain = chain.as_ref().filter(|_| self.sources[of].table.run == run)?;
             let at = chain.tables.iter().position(|t| *t == self.sources[table].table.node)?;
             let sign = chain.signs.get(at.checked_sub(1)?)?;
-            ends_with(&chain.tables[..at]).then(|| (*sign).to_owned())
+            ends_with(&chain.tables[..at]).then(|| ((*sign).to_owned(), None))
         })
     }
 

@@ -16,14 +16,18 @@ use crate::tui::widgets::paragraph::{Span, Wrapped};
 const BOX: (u16, u16) = (34, 46);
 
 pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) {
-    let map = Map::of(&app.nav, look.lang);
     let sentence = Map::sentence(&app.nav).render(look.lang);
     let text = Wrapped::new(&[Span::new(sentence, look.theme.text)], area.width, look);
     let head = (text.height() as u16).min(area.height);
     text.render(Rect { height: head, ..area }, buf, 0, None, look);
     let y = area.y + head;
     put(buf, area, (area.x, y), tr(look.lang, "tui.map.legend"), area.width, look.theme.dim, look);
-    let body = Rect { y: y + 1, height: area.bottom().saturating_sub(y + 1), ..area };
+    boxes(app, Rect { y: y + 1, height: area.bottom().saturating_sub(y + 1), ..area }, buf, look, shown);
+}
+
+/// The boxes alone.
+pub(super) fn boxes(app: &App, body: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) {
+    let map = Map::of(&app.nav, look.lang);
     let columns = (body.width / BOX.0).max(1);
     let width = (body.width / columns).min(BOX.1);
     let most = map.groups.iter().flat_map(|g| &g.blocks).map(|b| norm(app, b)).fold(0.0, f64::max);
@@ -102,7 +106,11 @@ pub(in crate::tui) fn block(app: &App, block: &Block, most: f64, line: Rect, buf
     }
     let room = room.saturating_sub(used + 2);
     put(buf, line, (x, line.y), &look.cut(&block.shape, room), room, theme.dim, look);
+    let end = x + look.width(&look.cut(&block.shape, room));
     let width = look.width(&steps);
     let at = line.right().saturating_sub(width);
+    for x in end + 1..at.saturating_sub(1) {
+        put(buf, line, (x, line.y), "·", 1, theme.border, look);
+    }
     put(buf, line, (at, line.y), &look.fit(&steps, width, Align::Right), width, theme.dim, look);
 }

@@ -4,13 +4,16 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::app::app::App;
-use crate::app::navigator::MAX_TERMS;
+use crate::app::navigator::{MAX_TERMS, TableModel};
 use crate::app::ui::Focus;
 use crate::app::view::View;
+use crate::tensor::DType;
 use crate::text::Msg;
 use crate::tui::draw::{Look, put};
-use crate::tui::pictures::{stage, sum, words};
+use crate::tui::pictures::source::{Labelled, Source};
+use crate::tui::pictures::{grid, stage, sum, words};
 use crate::tui::screen::{Shown, Target};
+use crate::tui::widgets::legend;
 use crate::tui::widgets::paragraph::{Span, Wrapped};
 
 /// Lines that note and facts keep next to tables that could fill the screen.
@@ -83,39 +86,71 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: 
     }
     let rest = Rect { y: bottom.bottom(), height: area.bottom().saturating_sub(bottom.bottom()), ..area };
     if rest.height >= FREE || settings.derivations && rest.height > 1 {
-        all_cells(app, rest, buf, look);
+        fill(app, rest, buf, look, shown);
     }
 }
 
-/// The derivations of the cells of the plane, as many as there is room for, in columns.
-fn all_cells(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
+/// What is free below: the derivations of all cells, and next to them the tensor as a large picture, or the map where
+/// one is at the beginning or where there are no numbers.
+fn fill(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) {
     let d = &app.nav;
-    let Some(view) = d.view() else { return };
-    let theme = &look.theme;
-    let height = usize::from(area.height - 2);
-    let lines = d.plane_lines(app.ui.settings.digits, 6, height * 4);
-    if lines.len() < 2 {
+    let area = Rect { y: area.y + 1, height: area.height - 1, ..area };
+    let width = all_cells(app, area, buf, look);
+    let left = if width == 0 { 0 } else { width + 3 };
+    let rest = Rect { x: area.x + left, width: area.width.saturating_sub(left), ..area };
+    if rest.width < 28 || rest.height < 5 {
         return;
     }
+    let model = d.stage();
+    let numbers = |t: &&TableModel| {
+        let program = &d.session.runs[t.run].program;
+        t.cursor.is_some() && program.node(t.node).dtype == DType::Float && t.plane.rows * t.plane.cols > 1
+    };
+    let Some(table) = model.tables.iter().find(numbers).filter(|_| d.position() > 0 || d.depth() > 0) else {
+        return super::map::boxes(app, rest, buf, look, shown);
+    };
+    let Some(source) = Source::new(d, table, app.ui.settings.digits) else { return };
+    let (scale, labels) = (source.scale(app), Labelled::new(d, table));
+    put(buf, rest, (rest.x, rest.y), &source.heading(), rest.width, look.theme.title, look);
+    let line = Rect { y: rest.y + 1, height: 1, ..rest };
+    legend::render(line, buf, &scale, app.ui.settings.digits, look);
+    let place = Rect { y: rest.y + 2, height: rest.height - 2, ..rest };
+    let row = table.cursor.map(|c| c.0);
+    grid::draw(app, &source, &labels, &scale, row, place, buf, look);
+}
+
+/// The derivations of the cells of the plane, as many as there is room for, in columns; gives the width used.
+fn all_cells(app: &App, area: Rect, buf: &mut Buffer, look: &Look) -> u16 {
+    let d = &app.nav;
+    let Some(view) = d.view().filter(|_| area.height > 1) else { return 0 };
+    let theme = &look.theme;
+    let height = usize::from(area.height - 1);
+    let lines = d.plane_lines(app.ui.settings.digits, 6, height * 4);
+    if lines.len() < 2 {
+        return 0;
+    }
     let title = Msg::new("tui.all_cells").arg("symbol", &view.symbol).render(look.lang);
-    put(buf, area, (area.x, area.y + 1), &title, area.width, theme.title, look);
+    put(buf, area, (area.x, area.y), &title, area.width, theme.title, look);
     let cursor = view.cell_name(d.index());
     let mut x = area.x;
+    let mut right = area.x + look.width(&title);
     for column in lines.chunks(height) {
         let widest = column.iter().map(|l| look.width(l)).max().unwrap_or(0);
-        if x > area.x && x + widest > area.right() {
+        if x > area.x && x.saturating_add(widest) > area.right() {
             break;
         }
-        for (y, line) in (area.y + 2..area.bottom()).zip(column) {
+        for (y, line) in (area.y + 1..area.bottom()).zip(column) {
             let here = line.strip_prefix(cursor.as_str()).is_some_and(|rest| rest.starts_with(" ="));
             let style = if here { theme.accent } else { theme.text };
             put(buf, area, (x, y), line, area.right().saturating_sub(x), style, look);
         }
+        right = right.max(x.saturating_add(widest)).min(area.right());
         x = x.saturating_add(widest).saturating_add(4);
         if x >= area.right() {
             break;
         }
     }
+    right - area.x
 }
 
 /// The derivation of the cursor's cell as a text whose numbers can be chosen.

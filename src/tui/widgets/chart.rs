@@ -4,6 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
+use crate::app::config::GlyphSet;
 use crate::text::{Align, NumberFormat};
 use crate::tui::draw::{Look, put};
 use crate::tui::theme::Depth;
@@ -44,11 +45,11 @@ impl Chart<'_> {
         if area.height < 3 || area.width < 8 || min > max {
             return;
         }
-        let (top, bottom) = (self.digits.format(max), self.digits.format(min));
+        let (top, bottom) = (self.digits.format_short(max), self.digits.format_short(min));
         let axis = look.width(&top).max(look.width(&bottom)).min(area.width / 3);
         let theme = &look.theme;
-        // Several lines in one braille cell could not be told apart without colours: points then.
-        let braille = look.glyphs.braille && (self.series.len() == 1 || theme.depth != Depth::None);
+        // Without colours the points tell curves apart.
+        let braille = theme.depth != Depth::None || look.glyphs.braille && self.series.len() == 1;
         // Lines for the names, one for the ends of the axis; the plot keeps at least half.
         let names = self.names(area, braille, look);
         let above = names.last().map_or(1, |n| n.1 + 1);
@@ -69,14 +70,19 @@ impl Chart<'_> {
         let width = look.width(last).min(plot.width / 2);
         put(buf, area, (plot.right() - width, last_line), last, width, theme.dim, look);
 
-        let (fine_x, fine_y) = if braille { (2, 4) } else { (1, 1) };
+        // One curve is drawn in braille; several in half blocks, each in its own colour, where there are colours.
+        let ink = match (self.series.len(), theme.depth) {
+            (1, _) if look.glyphs.braille => Ink::Braille,
+            (_, Depth::None) => Ink::Points,
+            _ if look.glyphs.set == GlyphSet::Unicode => Ink::Halves,
+            _ => Ink::Points,
+        };
+        let (fine_x, fine_y) = ink.fine();
         let columns = usize::from(plot.width) * fine_x;
         let rows = usize::from(plot.height) * fine_y;
-        let mut dots = vec![0_u8; plot.area() as usize];
-        for (i, series) in self.series.iter().enumerate() {
-            dots.fill(0);
-            let style = colour(i, look);
-            let point = look.glyphs.points[i % look.glyphs.points.len()];
+        // Which curves go through each pixel.
+        let mut through = vec![0_u32; columns * rows];
+        for (i, series) in self.series.iter().enumerate().take(32) {
             let mut before: Option<usize> = None;
             for column in 0..columns {
                 let at = column as f64 / (columns.max(2) - 1) as f64 * (n.max(1) - 1) as f64;
@@ -89,22 +95,15 @@ impl Chart<'_> {
                 let share = if span > 0.0 { (value / 2.0 - min / 2.0) / span } else { 0.5 };
                 let row = ((1.0 - share) * (rows - 1) as f64).round() as usize;
                 let row = row.min(rows - 1);
-                // Steep parts are joined up.
+                // Steep parts are joined up, from the middle between both points on.
                 let (from, to) = before.map_or((row, row), |b| (b.min(row), b.max(row)));
                 for row in from..=to {
-                    let cell = row / fine_y * usize::from(plot.width) + column / fine_x;
-                    dots[cell] |= DOTS[column % fine_x][row % fine_y];
+                    through[row * columns + column] |= 1 << i;
                 }
                 before = Some(row);
             }
-            for (cell, dots) in dots.iter().enumerate().filter(|d| *d.1 != 0) {
-                let x = plot.x + (cell % usize::from(plot.width)) as u16;
-                let y = plot.y + (cell / usize::from(plot.width)) as u16;
-                let glyph = char::from_u32(0x2800 + u32::from(*dots)).filter(|_| braille);
-                let text = glyph.map_or_else(|| point.to_owned(), String::from);
-                put(buf, area, (x, y), &text, 1, style, look);
-            }
         }
+        self.curves(&through, (columns, rows), ink, plot, buf, look);
         if let Some(cursor) = self.cursor.filter(|c| *c < n) {
             let share = cursor as f64 / (n.max(2) - 1) as f64;
             let x = plot.x + (share * f64::from(plot.width - 1)).round() as u16;
@@ -117,7 +116,85 @@ impl Chart<'_> {
     }
 }
 
+/// How curves become characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ink {
+    Braille,
+    Halves,
+    Points,
+}
+
+impl Ink {
+    /// Pixels of a character: columns and rows.
+    fn fine(self) -> (usize, usize) {
+        match self {
+            Ink::Braille => (2, 4),
+            Ink::Halves => (1, 2),
+            Ink::Points => (1, 1),
+        }
+    }
+}
+
+/// Which of the curves through a pixel is seen: where several are equal they take turns, so that both are seen.
+fn seen(through: u32, column: usize) -> Option<usize> {
+    let all = through.count_ones() as usize;
+    let which = (column / 2).checked_rem(all)?;
+    (0..32).filter(|i| through & (1 << i) != 0).nth(which)
+}
+
 impl Chart<'_> {
+    fn curves(
+        &self,
+        through: &[u32],
+        (columns, rows): (usize, usize),
+        ink: Ink,
+        plot: Rect,
+        buf: &mut Buffer,
+        look: &Look,
+    ) {
+        let at = |row: usize, column: usize| {
+            if row < rows { seen(through[row * columns + column], column) } else { None }
+        };
+        let (fine_x, fine_y) = ink.fine();
+        for y in 0..usize::from(plot.height) {
+            for x in 0..usize::from(plot.width) {
+                let place = (plot.x + x as u16, plot.y + y as u16);
+                let (text, style) = match ink {
+                    Ink::Braille => {
+                        let mut dots = 0;
+                        for (i, column) in DOTS.iter().enumerate().take(fine_x) {
+                            for (j, dot) in column.iter().enumerate().take(fine_y) {
+                                if at(y * fine_y + j, x * fine_x + i).is_some() {
+                                    dots |= dot;
+                                }
+                            }
+                        }
+                        let glyph = char::from_u32(0x2800 + u32::from(dots)).filter(|_| dots != 0);
+                        match glyph {
+                            Some(glyph) => (String::from(glyph), colour(0, look)),
+                            None => continue,
+                        }
+                    }
+                    Ink::Halves => match (at(2 * y, x), at(2 * y + 1, x)) {
+                        (Some(a), Some(b)) if a == b => ("█".to_owned(), colour(a, look)),
+                        (Some(a), Some(b)) => {
+                            let style = colour(a, look);
+                            ("▀".to_owned(), colour(b, look).fg.map_or(style, |c| style.bg(c)))
+                        }
+                        (Some(a), None) => ("▀".to_owned(), colour(a, look)),
+                        (None, Some(b)) => ("▄".to_owned(), colour(b, look)),
+                        (None, None) => continue,
+                    },
+                    Ink::Points => match at(y, x) {
+                        Some(a) => (look.glyphs.points[a % look.glyphs.points.len()].to_owned(), colour(a, look)),
+                        None => continue,
+                    },
+                };
+                put(buf, plot, place, &text, 1, style, look);
+            }
+        }
+    }
+
     /// Column, line and text of each name: the mark that its line is drawn with stands before it.
     fn names(&self, area: Rect, braille: bool, look: &Look) -> Vec<(u16, u16, String)> {
         let (mut x, mut y) = (0, 0);
@@ -150,7 +227,21 @@ fn interpolate(values: &[f64], at: f64) -> Option<f64> {
 }
 
 fn colour(series: usize, look: &Look) -> Style {
-    let t = &look.theme;
-    let styles = [t.accent, t.warn, t.good, t.bad, t.changed, t.text];
-    styles[series % styles.len()]
+    let curves = &look.palette.curves;
+    match curves[series % curves.len()] {
+        Some(colour) => Style::new().fg(colour),
+        None => look.theme.text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::seen;
+
+    #[test]
+    fn equal_curves_take_turns() {
+        let both: Vec<_> = (0..8).map(|column| seen(0b101, column)).collect();
+        assert_eq!(both, [0, 0, 2, 2, 0, 0, 2, 2].map(Some));
+        assert_eq!((seen(0, 3), seen(0b10, 5)), (None, Some(1)));
+    }
 }
