@@ -56,6 +56,7 @@
 
 #[doc(hidden)]
 pub mod app;
+pub mod checkpoint;
 #[doc(hidden)]
 pub mod cli;
 pub mod debug;

@@ -37,6 +37,8 @@ pub enum Command {
     Export(export::Args),
     /// Updates the weights.
     Train(Box<train::Args>),
+    /// Writes the values of a run.
+    Record(super::record::Args),
     /// Runs the debugger's commands without its screen.
     Play(play::Args),
     /// Checks a scenario.

@@ -18,6 +18,9 @@ pub struct Args {
     /// A path, `-`, or an embedded name.
     #[arg(value_name = "SCENARIO")]
     pub scenario: PathBuf,
+    /// What a checkpoint reads.
+    #[command(flatten)]
+    pub inputs: super::inputs::Args,
     /// Only this run; all unless given.
     #[arg(long, value_name = "NAME")]
     pub run: Option<String>,
@@ -61,7 +64,7 @@ struct ExpectedReport {
 /// # Errors
 /// [`Failure::Check`] where something does not hold.
 pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
-    let session = common::open(&args.scenario, global, None, lang)?;
+    let session = common::open(&args.scenario, &args.inputs, global, None, lang)?;
     let only = args.run.as_deref().map(|name| common::run(&session, name)).transpose()?;
     let wanted = |run: usize| only.is_none_or(|o| o == run);
     let mut runs = Vec::new();

@@ -1,10 +1,13 @@
 //! What several commands do first: open a scenario, find a run.
 
+use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
 use super::global::Global;
+use super::inputs;
 use super::{Failure, value};
+use crate::checkpoint;
 use crate::scenario::diagnostic::Diagnostic;
 use crate::scenario::{self, Loaded};
 use crate::session::{self, Session, Steps};
@@ -15,12 +18,35 @@ use crate::walkthrough::Detail;
 /// Problems shown at once.
 pub(super) const MAX_PROBLEMS: usize = 20;
 
+/// The scenario that `arg` names, or that the checkpoint there is. What a checkpoint assumes goes to standard error.
+///
+/// # Errors
+/// What is wrong with it; inputs for a scenario, which has its own.
+pub fn load(arg: &Path, inputs: &inputs::Args, lang: Lang) -> Result<Loaded, Failure> {
+    let wrong = |d: Diagnostic| Failure::Diagnostic(d.render(lang));
+    if checkpoint::is_checkpoint(arg) {
+        let (loaded, notes) = checkpoint::load(arg, &inputs.given()).map_err(wrong)?;
+        for note in notes {
+            let _ = writeln!(io::stderr(), "{}", note.render(lang));
+        }
+        return Ok(loaded);
+    }
+    let loaded = scenario::load(arg).map_err(wrong)?;
+    if inputs.is_given() { Err(inputs::refused(arg).into()) } else { Ok(loaded) }
+}
+
 /// Opens the scenario that `arg` names.
 ///
 /// # Errors
 /// Diagnostics of all that is wrong with it.
-pub fn open(arg: &Path, global: &Global, detail: Option<value::DetailName>, lang: Lang) -> Result<Session, Failure> {
-    open_at(arg, global, detail, None, lang)
+pub fn open(
+    arg: &Path,
+    inputs: &inputs::Args,
+    global: &Global,
+    detail: Option<value::DetailName>,
+    lang: Lang,
+) -> Result<Session, Failure> {
+    open_at(arg, inputs, global, detail, None, lang)
 }
 
 /// Opens the scenario that `arg` names before update `update` (counted from 1) of its training.
@@ -29,12 +55,13 @@ pub fn open(arg: &Path, global: &Global, detail: Option<value::DetailName>, lang
 /// Diagnostics of all that is wrong with it; training that stops before.
 pub fn open_at(
     arg: &Path,
+    inputs: &inputs::Args,
     global: &Global,
     detail: Option<value::DetailName>,
     update: Option<usize>,
     lang: Lang,
 ) -> Result<Session, Failure> {
-    let loaded = scenario::load(arg).map_err(|d| Failure::Diagnostic(d.render(lang)))?;
+    let loaded = load(arg, inputs, lang)?;
     let detail = match detail {
         Some(value::DetailName::Full) => Detail::Full,
         _ => Detail::Grouped,

@@ -9,7 +9,7 @@ use super::compare_report::{self, Head};
 use super::global::Global;
 use super::{Failure, common, value};
 use crate::debug::compare::alias::Table;
-use crate::debug::compare::{Failed, Mode, Options, Policy, Reference, Tolerance, Unopened, compare};
+use crate::debug::compare::{Failed, Mode, Options, Policy, Reference, Tolerance, Unopened, compare, is_file_of_tensors};
 use crate::text::{Lang, Msg};
 
 /// What a step is computed from.
@@ -43,6 +43,9 @@ pub struct Args {
     /// A scenario, or a file of reference activations (safetensors, npz).
     #[arg(value_name = "B")]
     pub b: PathBuf,
+    /// What a checkpoint reads.
+    #[command(flatten)]
+    pub inputs: super::inputs::Args,
     /// The run; the scenario's first unless given.
     #[arg(long, value_name = "NAME")]
     pub run: Option<String>,
@@ -71,7 +74,12 @@ pub struct Args {
 /// # Errors
 /// [`Failure::Check`] where something differs.
 pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
-    let session = common::open(&args.a, global, None, lang)?;
+    // A checkpoint reads what the reference read, unless something else is asked for.
+    let mut inputs = args.inputs.clone();
+    if inputs.given().is_empty() && is_file_of_tensors(&args.b) && crate::checkpoint::is_checkpoint(&args.a) {
+        inputs.inputs = Some(args.b.clone());
+    }
+    let session = common::open(&args.a, &inputs, global, None, lang)?;
     let run = match &args.run {
         Some(name) => common::run(&session, name)?,
         None => 0,

@@ -17,6 +17,9 @@ pub struct Args {
     /// A path, `-`, or an embedded name.
     #[arg(value_name = "SCENARIO")]
     pub scenario: PathBuf,
+    /// What a checkpoint reads.
+    #[command(flatten)]
+    pub inputs: super::inputs::Args,
     /// Which steps.
     #[arg(long, value_name = "N|A..B|all", value_parser = value::selection)]
     pub step: Selection,
@@ -61,7 +64,7 @@ impl Args {
 /// # Errors
 /// A scenario that cannot be opened, a step or run that is not there, a file that cannot be written.
 pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
-    let session = common::open_at(&args.scenario, global, args.detail, args.update, lang)?;
+    let session = common::open_at(&args.scenario, &args.inputs, global, args.detail, args.update, lang)?;
     let steps = common::steps(&session, args.run.as_deref())?;
     let chosen = choose(&session, &steps, &args.step)?;
     let number = global.number().unwrap_or_default();

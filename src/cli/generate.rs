@@ -10,7 +10,7 @@ use super::global::Global;
 use super::{Failure, common, value};
 use crate::model::generate::{Calls, Choice};
 use crate::model::params::cacheable;
-use crate::scenario::{self, schema::WeightFile};
+use crate::scenario::schema::WeightFile;
 use crate::session::generation::{Call, Failed, Flops};
 use crate::session::{self, MAX_BEAMS, RunKind, Session};
 use crate::text::{Lang, Msg, NumberFormat, escape};
@@ -21,6 +21,9 @@ pub struct Args {
     /// A path, `-`, or an embedded name.
     #[arg(value_name = "SCENARIO")]
     pub scenario: PathBuf,
+    /// What a checkpoint reads.
+    #[command(flatten)]
+    pub inputs: super::inputs::Args,
     /// The run whose model and source are used; the scenario's first inference run unless given.
     #[arg(long, value_name = "NAME")]
     pub run: Option<String>,
@@ -94,7 +97,7 @@ struct Plan {
 /// # Errors
 /// A scenario without a decoder, a prefix that its vocabulary does not have, a run that cannot run.
 pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
-    let mut loaded = scenario::load(&args.scenario).map_err(|d| Failure::Diagnostic(d.render(lang)))?;
+    let mut loaded = common::load(&args.scenario, &args.inputs, lang)?;
     if let Some(file) = &args.weights {
         let path = std::path::absolute(file)?;
         loaded.scenario.weights.values.clear();

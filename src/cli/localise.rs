@@ -46,8 +46,9 @@ fn grammar(lang: Lang) -> String {
 
 fn texts(command: Command, lang: Lang, scope: &str) -> Command {
     command.mut_args(|arg| {
-        let scope = if is_global(&arg) { "global" } else { scope };
-        let heading = if is_global(&arg) {
+        let heading = if arg.get_id().as_str().starts_with("input_") {
+            "cli.heading.inputs"
+        } else if is_global(&arg) {
             "cli.heading.global"
         } else if arg.is_positional() {
             "cli.heading.arguments"
@@ -73,8 +74,13 @@ fn is_global(arg: &Arg) -> bool {
 
 /// Key of an argument's help.
 pub(super) fn key(scope: &str, arg: &Arg) -> String {
-    let scope = if is_global(arg) { "global" } else { scope };
-    format!("cli.{scope}.{}", arg.get_id())
+    let id = arg.get_id().as_str();
+    match id.strip_prefix("input_") {
+        // The inputs of a checkpoint are the same for every command.
+        Some(id) => format!("cli.inputs.{id}"),
+        None if is_global(arg) => format!("cli.global.{id}"),
+        None => format!("cli.{scope}.{id}"),
+    }
 }
 
 /// The text, then the possible values and the default.

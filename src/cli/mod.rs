@@ -22,11 +22,13 @@ pub mod config_template;
 pub mod export;
 pub mod generate;
 pub mod help;
+pub mod inputs;
 pub mod man;
 pub mod open;
 pub mod play;
 #[cfg(feature = "tui")]
 pub mod snapshot;
+pub mod record;
 pub mod steps;
 pub mod tensors;
 pub mod tokenize;
@@ -112,6 +114,7 @@ fn run(cli: &Cli, lang: Lang) -> Result<(), Failure> {
         Some(Command::Steps(args)) => steps::run(args, &cli.global, lang),
         Some(Command::Export(args)) => export::run(args, &cli.global, lang),
         Some(Command::Train(args)) => train::run(args, &cli.global, lang),
+        Some(Command::Record(args)) => record::run(args, &cli.global, lang),
         Some(Command::Play(args)) => play::run(args, &cli.global, lang),
         Some(Command::Check(args)) => check::run(args, &cli.global, lang),
         Some(Command::Compare(args)) => compare::run(args, &cli.global, lang),

@@ -34,6 +34,9 @@ pub const DEFAULT_SCENARIO: &str = "water_class";
 pub struct Args {
     #[arg(value_name = "SCENARIO")]
     pub(super) scenario: Option<PathBuf>,
+    /// What a checkpoint reads.
+    #[command(flatten)]
+    pub inputs: super::inputs::Args,
     /// The run to show first; the scenario's first unless given.
     #[arg(long, value_name = "NAME")]
     pub run: Option<String>,
@@ -60,6 +63,7 @@ impl Args {
     /// Whether any was given: they belong to the debugger, not to a subcommand.
     pub(super) fn is_given(&self) -> bool {
         self.scenario.is_some()
+            || self.inputs.is_given()
             || self.run.is_some()
             || self.step.is_some()
             || self.theme.is_some()
@@ -145,7 +149,7 @@ fn configured(global: &Global, lang: Lang) -> Result<Chosen, Failure> {
 #[cfg(feature = "tui")]
 pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     let commands = args.play.as_deref().map(super::play::script).transpose()?;
-    let session = Arc::new(common::open(&args.scenario(), global, None, lang)?);
+    let session = Arc::new(common::open(&args.scenario(), &args.inputs, global, None, lang)?);
     let run = args.run.as_deref().map(|name| common::run(&session, name)).transpose()?;
     let chosen = chosen(global, args.theme.as_deref(), args.glyphs.as_deref(), lang)?;
     if !std::io::stdout().is_terminal() {
@@ -177,6 +181,7 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     let list = super::steps::Args {
         update: None,
         scenario: args.scenario(),
+        inputs: args.inputs.clone(),
         run: args.run.clone(),
         detail: None,
         expand: false,

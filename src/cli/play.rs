@@ -24,6 +24,9 @@ pub struct Args {
     /// A path, `-`, or an embedded name.
     #[arg(value_name = "SCENARIO")]
     pub scenario: PathBuf,
+    /// What a checkpoint reads.
+    #[command(flatten)]
+    pub inputs: super::inputs::Args,
     /// Commands, one a line; `-` for standard input.
     #[arg(value_name = "FILE")]
     pub file: Option<PathBuf>,
@@ -69,7 +72,7 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     for line in &args.execute {
         commands.push(Action::parse(line.trim().trim_start_matches(':'))?);
     }
-    let session = Arc::new(common::open(&args.scenario, global, None, lang)?);
+    let session = Arc::new(common::open(&args.scenario, &args.inputs, global, None, lang)?);
     let run = args.run.as_deref().map(|name| common::run(&session, name)).transpose()?;
     let settings = Settings { lang, digits: global.number().unwrap_or_default(), ..Settings::default() };
     let mut app = App::new(session, run, settings);

@@ -36,6 +36,9 @@ pub struct Args {
     /// A path, `-`, or an embedded name.
     #[arg(value_name = "SCENARIO")]
     pub scenario: PathBuf,
+    /// What a checkpoint reads.
+    #[command(flatten)]
+    pub inputs: super::inputs::Args,
     /// The step; the first unless given.
     #[arg(long, value_name = "N", value_parser = value::step)]
     pub step: Option<Selection>,
@@ -112,7 +115,7 @@ fn film(args: &Args, script: &Path, app: &mut App) -> Result<(), Failure> {
 /// # Errors
 /// A scenario that cannot be opened, a step, run, view, theme or glyph set that is not there, the file.
 pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
-    let session = Arc::new(common::open_at(&args.scenario, global, None, args.update, lang)?);
+    let session = Arc::new(common::open_at(&args.scenario, &args.inputs, global, None, args.update, lang)?);
     let run = args.run.as_deref().map(|name| common::run(&session, name)).transpose()?;
     let chosen = open::chosen(global, args.theme.as_deref(), args.glyphs.as_deref(), lang)?;
     for warning in &chosen.warnings {

@@ -15,6 +15,9 @@ pub struct Args {
     /// A path, `-`, or an embedded name.
     #[arg(value_name = "SCENARIO")]
     pub scenario: PathBuf,
+    /// What a checkpoint reads.
+    #[command(flatten)]
+    pub inputs: super::inputs::Args,
     /// The run; the scenario's first unless given.
     #[arg(long, value_name = "NAME")]
     pub run: Option<String>,
@@ -37,7 +40,7 @@ pub struct Args {
 /// # Errors
 /// A scenario that cannot be opened, a run that is not there, standard output.
 pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
-    let session = common::open_at(&args.scenario, global, args.detail, args.update, lang)?;
+    let session = common::open_at(&args.scenario, &args.inputs, global, args.detail, args.update, lang)?;
     let steps = common::steps(&session, args.run.as_deref())?;
     let mut out = BufWriter::new(io::stdout().lock());
     let mut list = Vec::new();

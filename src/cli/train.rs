@@ -12,7 +12,6 @@ use super::train_report::{Progress, Report};
 use super::{Failure, common, complain, value};
 use crate::export::checkpoint;
 use crate::program::optimiser::{Method, Optimiser};
-use crate::scenario;
 use crate::scenario::schema::OptimiserKind;
 use crate::session::insight::looks;
 use crate::session::training::{Lessons, optimiser};
@@ -39,6 +38,9 @@ pub struct Args {
     /// A path, `-`, or an embedded name.
     #[arg(value_name = "SCENARIO")]
     pub scenario: PathBuf,
+    /// What a checkpoint reads.
+    #[command(flatten)]
+    pub inputs: super::inputs::Args,
     /// The training run; the scenario's first unless given.
     #[arg(long, value_name = "NAME")]
     pub run: Option<String>,
@@ -98,7 +100,7 @@ const ADAM_RATE: f64 = 0.01;
 /// A scenario that cannot be opened or has no loss, settings that make no sense, files; [`Failure::Check`] where a
 /// number is no longer finite.
 pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
-    let mut loaded = scenario::load(&args.scenario).map_err(|d| Failure::Diagnostic(d.render(lang)))?;
+    let mut loaded = common::load(&args.scenario, &args.inputs, lang)?;
     if let Some(seed) = args.seed {
         loaded.scenario.weights.seed = seed;
         loaded.scenario.model.dropout.seed = seed;

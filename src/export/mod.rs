@@ -15,6 +15,7 @@ mod html;
 mod json;
 mod latex;
 mod markdown;
+pub mod recording;
 pub mod select;
 mod table;
 pub mod tensors;

@@ -2,10 +2,12 @@
 
 pub mod diagnostic;
 pub mod edit;
+pub mod files;
 pub mod lint;
 mod load;
 mod npz;
 pub mod place;
+pub mod rewrite;
 pub mod schema;
 pub mod syntax;
 pub mod tensors;

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::edit::Edit;
 use super::lint::Lint;
+use super::rewrite::Rewrite;
 use crate::model::config::ModelConfig;
 use crate::tensor::Precision;
 
@@ -206,7 +207,8 @@ pub enum WeightValue {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WeightFile {
-    /// A safetensors or npz file, relative to the scenario.
+    /// A safetensors, npz or GGUF file, or the index of a checkpoint in shards (`….safetensors.index.json`), relative
+    /// to the scenario.
     pub path: String,
     /// Put before a parameter's path to find its name in the file, such as `weights.`.
     #[serde(default)]
@@ -214,13 +216,36 @@ pub struct WeightFile {
     /// Names in the file by parameter path, where they are not the path itself.
     #[serde(default)]
     pub names: BTreeMap<String, String>,
+    /// Parameters that tensors of the file become by rewrites, by parameter path.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub made: BTreeMap<String, Made>,
+    /// Names in the file that no parameter needs, such as buffers: globs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ignore: Vec<String>,
 }
 
 impl WeightFile {
     /// A file whose tensors have the names of the parameters.
     pub fn of(path: &std::path::Path) -> Self {
-        Self { path: path.to_string_lossy().into_owned(), prefix: String::new(), names: BTreeMap::new() }
+        Self {
+            path: path.to_string_lossy().into_owned(),
+            prefix: String::new(),
+            names: BTreeMap::new(),
+            made: BTreeMap::new(),
+            ignore: Vec::new(),
+        }
     }
+}
+
+/// A parameter that is made of a file's tensors.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Made {
+    /// Names in the file. Several, of one shape, are stacked along a new first axis after the rewrites.
+    pub from: Vec<String>,
+    /// What is done with each, in order.
+    #[serde(default)]
+    pub with: Vec<Rewrite>,
 }
 
 /// An initialiser and where it holds.
@@ -295,6 +320,15 @@ pub enum Run {
         #[serde(default)]
         with: Box<Changes>,
     },
+    /// Teacher-forced without dropout and without a loss: the encoder, the decoder, or both.
+    Forward {
+        /// Name.
+        #[serde(default = "forward")]
+        name: String,
+        /// What it changes of the scenario.
+        #[serde(default)]
+        with: Box<Changes>,
+    },
     /// The encoder only.
     Encode {
         /// Name.
@@ -332,6 +366,10 @@ fn inference() -> String {
     "inference".to_owned()
 }
 
+fn forward() -> String {
+    "forward".to_owned()
+}
+
 fn encode() -> String {
     "encode".to_owned()
 }
@@ -340,14 +378,20 @@ impl Run {
     /// Its name.
     pub fn name(&self) -> &str {
         match self {
-            Run::Training { name, .. } | Run::Inference { name, .. } | Run::Encode { name, .. } => name,
+            Run::Training { name, .. }
+            | Run::Inference { name, .. }
+            | Run::Forward { name, .. }
+            | Run::Encode { name, .. } => name,
         }
     }
 
     /// What it changes of the scenario.
     pub fn with(&self) -> &Changes {
         match self {
-            Run::Training { with, .. } | Run::Inference { with, .. } | Run::Encode { with, .. } => with,
+            Run::Training { with, .. }
+            | Run::Inference { with, .. }
+            | Run::Forward { with, .. }
+            | Run::Encode { with, .. } => with,
         }
     }
 }

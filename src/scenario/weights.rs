@@ -1,13 +1,14 @@
 //! Values of the parameters: inline, from files, from seeded initialisers.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use globset::GlobBuilder;
 use rayon::prelude::*;
 
 use super::diagnostic::{Problem, nearest};
-use super::schema::{Init, WeightValue, Weights};
-use super::tensors::{Stored, Tensors, read_tensors};
+use super::files::{Bytes, Weighty};
+use super::rewrite::{self, Plan, Rewrite};
+use super::schema::{Init, WeightFile, WeightValue, Weights};
 use crate::model::params::{ParamRole, ParamSpec};
 use crate::tensor::{Real, Shape, Tensor, Value};
 use crate::text::{Msg, escape};
@@ -38,7 +39,7 @@ pub struct Coverage {
 pub fn load<T: Real>(
     weights: &Weights,
     specs: &[ParamSpec],
-    open: &dyn Fn(&str) -> Result<Vec<u8>, Msg>,
+    open: &dyn Fn(&str) -> Result<Bytes, Msg>,
     have: &dyn Fn(&ParamSpec) -> Option<Value<T>>,
 ) -> Result<(Bindings<T>, Coverage), Vec<Problem>> {
     let mut bindings: Bindings<T> = specs.iter().filter_map(|s| Some((s.path.as_str().into(), have(s)?))).collect();
@@ -54,23 +55,19 @@ pub fn load<T: Real>(
         }
         problems.push(problem);
     }
-    let mut files: Vec<(usize, Tensors<T>)> = Vec::new();
+    let mut files: Vec<(usize, Weighty<T>)> = Vec::new();
     for (i, file) in weights.files.iter().enumerate().filter(|_| !all_there) {
         let at = format!("weights.files[{i}]");
-        let bytes = match open(&file.path) {
-            Ok(bytes) => bytes,
-            Err(msg) => {
-                let problem = Problem::new(format!("{at}.path"), msg);
-                problems.push(problem.help(Msg::new("weights.no_file_help")));
-                continue;
-            }
-        };
-        match read_tensors(&file.path, &bytes) {
+        match Weighty::open(&file.path, open) {
             Ok(tensors) => {
-                problems.extend(names(&at, &file.names, &known, &tensors));
+                problems.extend(names(&at, file, &known, &tensors));
                 files.push((i, tensors));
             }
-            Err(msg) => problems.push(Problem::new(format!("{at}.path"), msg)),
+            Err(msg) => {
+                let absent = msg.key == "scenario.unreadable";
+                let problem = Problem::new(format!("{at}.path"), msg);
+                problems.push(if absent { problem.help(Msg::new("weights.no_file_help")) } else { problem });
+            }
         }
     }
     let mut used: BTreeSet<(usize, String)> = BTreeSet::new();
@@ -91,37 +88,20 @@ pub fn load<T: Real>(
             continue;
         }
         for (i, tensors) in files.iter().rev() {
-            let file = &weights.files[*i];
-            let name = file.names.get(&spec.path).cloned().unwrap_or_else(|| format!("{}{}", file.prefix, spec.path));
-            let no_weights = match tensors.stored.get(&name) {
-                Some(Stored::Small(dtype)) => Some(*dtype),
-                _ => tensors.unreadable.get(&name).map(String::as_str),
-            };
-            if let Some(dtype) = no_weights {
-                let msg = Msg::new("weights.dtype")
-                    .arg("name", escape(&name))
-                    .arg("file", escape(&file.path))
-                    .arg("dtype", dtype);
-                problems.push(Problem::new(format!("weights.files[{i}]"), msg));
-                continue 'specs;
+            let source = Source::of(&weights.files[*i], &spec.path);
+            match source.read(tensors, spec, &format!("weights.files[{i}]")) {
+                Ok(Some(tensor)) => {
+                    used.extend(source.from.into_iter().map(|name| (*i, name)));
+                    coverage.from_files += 1;
+                    bindings.insert(spec.path.as_str().into(), Value::Float(tensor));
+                    continue 'specs;
+                }
+                Ok(None) => {}
+                Err(problem) => {
+                    problems.push(problem);
+                    continue 'specs;
+                }
             }
-            let Some(tensor) = tensors.numbers.get(&name) else {
-                continue;
-            };
-            if !tensor.shape().same_dims(&spec.shape) {
-                problems.push(Problem::new(
-                    format!("weights.files[{i}]"),
-                    Msg::new("weights.file_shape")
-                        .arg("path", &spec.path)
-                        .arg("found", tensor.shape())
-                        .arg("wanted", spec.shape),
-                ));
-                continue 'specs;
-            }
-            used.insert((*i, name));
-            coverage.from_files += 1;
-            bindings.insert(spec.path.as_str().into(), Value::Float(tensor.reshaped(spec.shape)));
-            continue 'specs;
         }
         match rule(weights, &spec.path) {
             Some((pattern, init)) => {
@@ -139,10 +119,13 @@ pub fn load<T: Real>(
         }
     }
     for (i, tensors) in &files {
-        let prefix = &weights.files[*i].prefix;
-        let left = tensors.numbers.keys().chain(tensors.unreadable.keys());
-        let left = left.filter(|name| name.starts_with(prefix.as_str()) && !used.contains(&(*i, (*name).clone())));
-        coverage.unused.extend(left.cloned());
+        let file = &weights.files[*i];
+        let left = tensors.names().filter(|name| {
+            name.starts_with(file.prefix.as_str())
+                && !used.contains(&(*i, (*name).to_owned()))
+                && !file.ignore.iter().any(|pattern| fits(pattern, name))
+        });
+        coverage.unused.extend(left.map(str::to_owned));
     }
     if !problems.is_empty() {
         return Err(problems);
@@ -158,16 +141,69 @@ pub fn load<T: Real>(
 /// Most names of a file that a message lists.
 const MAX_NAMED: usize = 8;
 
-/// Slips in the table of names of a file.
-fn names<T: Real>(
-    at: &str,
-    names: &BTreeMap<String, String>,
-    known: &BTreeSet<&str>,
-    tensors: &Tensors<T>,
-) -> Vec<Problem> {
+/// Where a parameter comes from in a file.
+struct Source<'w> {
+    /// Names in the file.
+    from: Vec<String>,
+    with: &'w [Rewrite],
+    /// Whether the tensors are stacked along a new first axis.
+    stacked: bool,
+    file: &'w str,
+}
+
+impl<'w> Source<'w> {
+    fn of(file: &'w WeightFile, path: &str) -> Self {
+        if let Some(made) = file.made.get(path) {
+            let stacked = made.from.len() > 1;
+            return Self { from: made.from.clone(), with: &made.with, stacked, file: &file.path };
+        }
+        let name = file.names.get(path).cloned().unwrap_or_else(|| format!("{}{path}", file.prefix));
+        Self { from: vec![name], with: &[], stacked: false, file: &file.path }
+    }
+
+    /// The parameter; `None` where the file does not have its tensors.
+    fn read<T: Real>(&self, tensors: &Weighty<T>, spec: &ParamSpec, at: &str) -> Result<Option<Tensor<T>>, Problem> {
+        let mut data = Vec::new();
+        for name in &self.from {
+            let Some(info) = tensors.info(name) else {
+                return Ok(None);
+            };
+            if let Err(dtype) = &info.stored {
+                let msg = Msg::new("weights.dtype").arg("name", escape(name)).arg("file", escape(self.file));
+                return Err(Problem::new(at, msg.arg("dtype", dtype)));
+            }
+            let plan = Plan::new(&info.dims, self.with).map_err(|unfit| {
+                let msg = Msg::new("weights.rewrite").arg("name", escape(name));
+                let msg = msg.arg("rewrite", unfit.rewrite).arg("shape", unfit.shape);
+                Problem::new(format!("{at}.made.\"{}\"", spec.path), msg)
+            })?;
+            let stack: &[usize] = if self.stacked { &[self.from.len()] } else { &[] };
+            let found: Vec<usize> = stack.iter().chain(plan.dims()).copied().collect();
+            let fits = found == spec.shape.dims() || !self.with.is_empty() && long(&found) == long(spec.shape.dims());
+            if !fits {
+                let msg = Msg::new("weights.file_shape").arg("path", &spec.path).arg("found", rewrite::shape(&found));
+                return Err(Problem::new(at, msg.arg("wanted", spec.shape)));
+            }
+            let start = data.len();
+            data.resize(start + plan.dims().iter().product::<usize>(), T::default());
+            tensors.fill(name, &plan, &mut data[start..]);
+        }
+        Ok(Some(Tensor::new(spec.shape, data)))
+    }
+}
+
+/// Lengths without those of 1.
+fn long(dims: &[usize]) -> Vec<usize> {
+    dims.iter().copied().filter(|n| *n != 1).collect()
+}
+
+/// Slips in the tables of names of a file.
+fn names<T: Real>(at: &str, file: &WeightFile, known: &BTreeSet<&str>, tensors: &Weighty<T>) -> Vec<Problem> {
     let mut problems = Vec::new();
-    for (path, name) in names {
-        let at = format!("{at}.names.\"{path}\"");
+    let plain = file.names.iter().map(|(path, name)| ("names", path, std::slice::from_ref(name)));
+    let made = file.made.iter().map(|(path, made)| ("made", path, made.from.as_slice()));
+    for (field, path, names) in plain.chain(made) {
+        let at = format!("{at}.{field}.\"{path}\"");
         let did_you_mean = |p: Problem, near: Option<&str>| match near {
             Some(near) => p.help(Msg::new("diagnostic.did_you_mean").arg("name", escape(near))),
             None => p,
@@ -176,10 +212,10 @@ fn names<T: Real>(
             let msg = Msg::new("weights.unknown").arg("path", escape(path));
             let near = nearest(path, known.iter().copied());
             problems.push(did_you_mean(Problem::new(at, msg), near));
-        } else if !tensors.numbers.contains_key(name) && !tensors.unreadable.contains_key(name) {
-            let all: Vec<_> = tensors.numbers.keys().take(MAX_NAMED).map(|n| escape(n)).collect();
+        } else if let Some(name) = names.iter().find(|name| tensors.info(name).is_none()) {
+            let all: Vec<_> = tensors.names().take(MAX_NAMED).map(|n| escape(n)).collect();
             let msg = Msg::new("weights.not_in_file").arg("name", escape(name)).arg("names", all.join(", "));
-            let near = nearest(name, tensors.numbers.keys().map(String::as_str));
+            let near = nearest(name, tensors.names());
             problems.push(did_you_mean(Problem::new(at, msg), near));
         }
     }

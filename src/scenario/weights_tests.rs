@@ -1,4 +1,5 @@
 use super::*;
+use crate::scenario::tensors::read_tensors;
 use crate::scenario::schema::InitRule;
 use crate::tensor::Axis;
 
@@ -19,7 +20,7 @@ fn with(init: Init, seed: u64) -> Weights {
     Weights { init: vec![InitRule { paths: "*".to_owned(), with: init }], seed, ..Weights::default() }
 }
 
-fn no_file(_: &str) -> Result<Vec<u8>, Msg> {
+fn no_file(_: &str) -> Result<Bytes, Msg> {
     Err(Msg::new("scenario.not_utf8"))
 }
 
@@ -158,10 +159,12 @@ impl WeightsOf {
                 path: "w.safetensors".to_owned(),
                 prefix: String::new(),
                 names: names.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect(),
+                made: BTreeMap::new(),
+                ignore: Vec::new(),
             }],
             ..Weights::default()
         };
-        let open = |_: &str| Ok(self.0.clone());
+        let open = |_: &str| Ok(self.0.clone().into());
         let problems = load::<f64>(&weights, specs, &open, &|_| None).expect_err("something wrong");
         problems.into_iter().map(|p| (&*p.at.leak(), p.msg.key)).collect()
     }
@@ -173,11 +176,13 @@ fn a_later_file_stands_before_an_earlier_one_and_what_is_unused_is_told() {
         path: path.to_owned(),
         prefix: String::new(),
         names: BTreeMap::new(),
+        made: BTreeMap::new(),
+        ignore: Vec::new(),
     };
     let weights = Weights { files: vec![file("first.safetensors"), file("second.safetensors")], ..Weights::default() };
     let open = |name: &str| {
         let x: f32 = if name.starts_with("first") { 1.0 } else { 2.0 };
-        Ok(safetensors("F32", &x.to_le_bytes().repeat(4)))
+        Ok(safetensors("F32", &x.to_le_bytes().repeat(4)).into())
     };
     let (made, coverage) = load::<f64>(&weights, &[matrix("w", 2, 2)], &open, &|_| None).expect("weights");
     assert_eq!(made["w"].float().data(), [2.0; 4]);

@@ -55,7 +55,7 @@ pub(super) fn settings(
             extent.source = inputs.source.as_ref().map_or(0, crate::model::Sequences::tokens);
             let batch = inputs.source.as_ref().map_or(1, |s| s.batch);
             extent.batch = extent.batch.max(batch);
-            if let (Run::Training { .. }, Some(t)) = (run, &inputs.target) {
+            if let (Run::Training { .. } | Run::Forward { .. }, Some(t)) = (run, &inputs.target) {
                 (extent.target, extent.batch) = (t.tokens(), t.batch);
             }
             if let Some(msg) = size(model, vocab, run.name(), &extent, precision) {
@@ -84,7 +84,7 @@ fn too_long(s: &Scenario, run: &Run, at: &str, extent: &Extent, calls: bool) -> 
         return input(own.source.as_ref(), s.source.as_ref(), "source");
     }
     match run {
-        Run::Training { .. } => input(own.target.as_ref(), s.target.as_ref(), "target"),
+        Run::Training { .. } | Run::Forward { .. } => input(own.target.as_ref(), s.target.as_ref(), "target"),
         Run::Inference { .. } => format!("{at}.decode"),
         Run::Encode { .. } => at.to_owned(),
     }
@@ -125,7 +125,7 @@ fn needs(s: &Scenario, run: &Run, at: &str, model: &ModelConfig, inputs: &Inputs
     }
     let target = given(&run.with().target, &s.target);
     match run {
-        Run::Training { .. } if model.decoder.is_some() && !target => {
+        Run::Training { .. } | Run::Forward { .. } if model.decoder.is_some() && !target => {
             found.push(missing("scenario.no_target"));
         }
         Run::Encode { .. } if !encodes => {

@@ -51,6 +51,8 @@ pub enum RunKind {
     Update,
     /// Token by token.
     Inference,
+    /// Teacher-forced forward pass without dropout and loss.
+    Forward,
     /// The encoder only.
     Encode,
 }

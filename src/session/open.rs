@@ -1,7 +1,6 @@
 //! From a scenario to a session.
 
 use std::collections::HashMap;
-use std::io::Read;
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -19,6 +18,7 @@ use crate::model::{Forward, ModelBuilder, Outputs, forward};
 use crate::program::autodiff::backward;
 use crate::program::{BuildError, Builder, Program};
 use crate::scenario::diagnostic::{Problem, nearest};
+use crate::scenario::files::Bytes;
 use crate::scenario::schema::{self, Decode, Scenario, ViewSpec};
 use crate::scenario::tokenise::Vocab;
 use crate::scenario::weights;
@@ -62,7 +62,7 @@ pub(super) fn open_beside(
     base: Option<&Arc<Session>>,
 ) -> Result<Session, Vec<Problem>> {
     let folder = origin.and_then(Path::parent);
-    let open_file = |name: &str| -> Result<Vec<u8>, Msg> {
+    let open_file = |name: &str| -> Result<Bytes, Msg> {
         let path = folder.map_or_else(|| Path::new(name).to_owned(), |f| f.join(name));
         let unreadable = |e: std::io::Error| {
             Msg::new("scenario.unreadable").arg("file", escape(&path.display().to_string())).arg("why", e)
@@ -72,11 +72,7 @@ pub(super) fn open_beside(
         if meta.len() > LARGEST_FILE || !meta.is_file() {
             return Err(unreadable(std::io::Error::other("not a file of this kind")));
         }
-        let mut bytes = Vec::with_capacity(meta.len() as usize);
-        std::fs::File::open(&path)
-            .and_then(|file| file.take(LARGEST_FILE).read_to_end(&mut bytes))
-            .map_err(unreadable)?;
-        Ok(bytes)
+        std::fs::File::open(&path).and_then(|file| Bytes::map(&file)).map_err(unreadable)
     };
     let read_text = |name: &str| -> Result<String, Msg> {
         // A scenario in a file may have a corpus of the same name beside it.
@@ -84,7 +80,7 @@ pub(super) fn open_beside(
         if let (Some(text), false) = (crate::scenario::embedded_corpus(name), beside) {
             return Ok(text.to_owned());
         }
-        String::from_utf8(open_file(name)?).map_err(|_| Msg::new("scenario.not_utf8"))
+        String::from_utf8(open_file(name)?.to_vec()).map_err(|_| Msg::new("scenario.not_utf8"))
     };
     let mut problems = Vec::new();
     let mut words = |vocabulary, at| match Vocab::new(vocabulary, at, &read_text) {
@@ -244,10 +240,13 @@ fn runs(s: &Session, inputs: &[Arc<Inputs>], vocab: VocabSizes) -> Result<Vec<Ru
         let inputs = &inputs[i];
         let (kind, (program, outputs)) = match run {
             schema::Run::Training { .. } => {
-                (RunKind::Training, training(model, inputs, vocab, true).map_err(unbuildable)?)
+                (RunKind::Training, forward_pass(model, inputs, vocab, true, true).map_err(unbuildable)?)
+            }
+            schema::Run::Forward { .. } => {
+                (RunKind::Forward, forward_pass(model, inputs, vocab, true, false).map_err(unbuildable)?)
             }
             schema::Run::Encode { .. } => {
-                (RunKind::Encode, training(model, inputs, vocab, false).map_err(unbuildable)?)
+                (RunKind::Encode, forward_pass(model, inputs, vocab, false, false).map_err(unbuildable)?)
             }
             schema::Run::Inference { decode, kv_cache, .. } => {
                 let calls = calls(s, decode, &at)?;
@@ -305,17 +304,19 @@ fn new_run(name: &str, kind: RunKind, program: impl Into<Arc<Program>>, outputs:
     }
 }
 
-fn training(
+/// A forward pass; `decodes`: also through the decoder; `training`: with dropout and a loss.
+fn forward_pass(
     model: &ModelConfig,
     inputs: &Inputs,
     vocab: VocabSizes,
+    decodes: bool,
     training: bool,
 ) -> Result<(Program, Outputs), BuildError> {
     forward(&Forward {
         config: model,
         vocab,
         source: inputs.source.as_ref(),
-        target: inputs.target.as_ref().filter(|_| training),
+        target: inputs.target.as_ref().filter(|_| decodes),
         labels: inputs.labels.as_deref().filter(|_| training),
         training,
     })

@@ -43,6 +43,7 @@ const FILES: &[(&str, &str)] = &[
     ("expr.ron", include_str!("../../assets/i18n/expr.ron")),
     ("source.ron", include_str!("../../assets/i18n/source.ron")),
     ("views.ron", include_str!("../../assets/i18n/views.ron")),
+    ("checkpoint.ron", include_str!("../../assets/i18n/checkpoint.ron")),
 ];
 
 fn catalogue() -> &'static HashMap<String, Entry> {

@@ -16,13 +16,18 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("kernels", &["tensor"]),
     ("trace", &["tensor", "program", "kernels"]),
     ("model", &["tensor", "program"]),
+<<<<<<< HEAD
     ("source", &["tensor"]),
     ("scenario", &["tensor", "program", "model", "trace", "source"]),
+=======
+    ("scenario", &["tensor", "program", "model", "trace"]),
+    ("checkpoint", &["scenario", "tensor", "model"]),
+>>>>>>> 1d1b3c5 (checkpoint: a Hugging Face folder is a scenario, by families as data; record writes a run)
     ("walkthrough", &["tensor", "program", "trace"]),
     ("explain", &["tensor", "program", "trace", "walkthrough"]),
     ("session", &["scenario", "walkthrough", "model", "tensor", "program", "trace"]),
     ("export", &["session", "explain", "walkthrough", "tensor", "program", "trace"]),
-    ("debug", &["session", "explain", "scenario", "walkthrough", "model", "tensor", "program", "kernels", "trace"]),
+    ("debug", &["session", "explain", "checkpoint", "scenario", "walkthrough", "model", "tensor", "program", "kernels", "trace"]),
     (
         "app",
         &["debug", "export", "session", "explain", "scenario", "walkthrough", "model", "tensor", "program", "trace"],
@@ -54,6 +59,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "export",
             "session",
             "explain",
+            "checkpoint",
             "scenario",
             "walkthrough",
             "model",

@@ -51,7 +51,7 @@ pub fn put(scenario: &mut Scenario, place: &TokenPlace, id: i64, words: &Vocab) 
     let at = format!("token {}", place.side.name());
     let wrong = |msg: Msg| Problem::new(at.clone(), msg.arg("position", place.position));
     let own = scenario.runs.iter_mut().find(|r| r.name() == place.run).map(|run| match run {
-        Run::Training { with, .. } | Run::Encode { with, .. } => (with, None),
+        Run::Training { with, .. } | Run::Forward { with, .. } | Run::Encode { with, .. } => (with, None),
         Run::Inference { with, decode, .. } => (with, Some(decode)),
     });
     let (with, decode): (Option<&mut Box<Changes>>, Option<&mut Decode>) = match own {

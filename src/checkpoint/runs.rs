@@ -1,0 +1,156 @@
+//! The runs that a checkpoint has: the forward pass, training where there is something to predict, and generation.
+
+use serde_json::{Map, Value as Json};
+
+use super::family::{Expr, Family};
+use super::inputs::{Given, Sides, flags, input};
+use super::settings::Model;
+use super::values::Values;
+use crate::model::params::cacheable;
+use crate::scenario::schema::{
+    Changes, Decode, Input, Labels, Optimiser, OptimiserKind, Prefix, Run, Scenario, Text, Vocabulary, Weights,
+};
+use crate::text::{Msg, escape};
+
+/// New tokens of the run that generates; `generate` makes as many as it is given.
+const NEW: usize = 8;
+
+/// Ids of the default sentence where there is no tokenizer.
+const IDS: [i64; 6] = [3, 4, 5, 6, 7, 8];
+
+/// The scenario without its weights.
+///
+/// # Errors
+/// Inputs that the checkpoint cannot read.
+pub fn scenario(
+    family: &Family,
+    values: &Values,
+    model: &Model,
+    given: &Given,
+    generation: &Map<String, Json>,
+    notes: &mut Vec<Msg>,
+) -> Result<Scenario, Msg> {
+    let sides = sides(family, values, model, given, notes)?;
+    let (encodes, decodes) = (model.config.encoder.is_some(), model.config.decoder.is_some());
+    let first = input(sides.ids.clone(), sides.mask, sides.types);
+    let target = sides.target.map(|ids| input(ids, None, None));
+    let (source, target) = match (encodes, decodes) {
+        (true, true) => (Some(first), target),
+        (true, false) => (Some(first), None),
+        (false, _) => (None, Some(first)),
+    };
+    let mut runs = vec![Run::Forward { name: "forward".to_owned(), with: Box::default() }];
+    runs.extend(training(model, source.as_ref(), target.as_ref()));
+    runs.extend(generates(model, target.as_ref(), source.as_ref(), generation));
+    let vocabulary = |size| Vocabulary::Size(size);
+    Ok(Scenario {
+        name: String::new(),
+        title: Text::default(),
+        note: Text::default(),
+        precision: crate::tensor::Precision::F32,
+        vocabulary: vocabulary(model.source_words),
+        target_vocabulary: (model.target_words != model.source_words).then(|| vocabulary(model.target_words)),
+        model: model.config.clone(),
+        weights: Weights::default(),
+        source,
+        target,
+        labels: Labels::None,
+        runs,
+        edits: Vec::new(),
+        remarks: std::collections::BTreeMap::new(),
+        symbols: std::collections::BTreeMap::new(),
+        walkthrough: Vec::new(),
+        expected: Vec::new(),
+        allow: Vec::new(),
+    })
+}
+
+/// What is read: as given, or a default.
+fn sides(
+    family: &Family,
+    values: &Values,
+    model: &Model,
+    given: &Given,
+    notes: &mut Vec<Msg>,
+) -> Result<Sides, Msg> {
+    let both = model.config.encoder.is_some() && model.config.decoder.is_some();
+    let mut sides = match &given.file {
+        Some(path) => Sides::open(path)?,
+        None => Sides::default(),
+    };
+    if given.text.is_some() || given.pair.is_some() || given.target_text.is_some() {
+        return Err(Msg::new("checkpoint.no_tokenizer"));
+    }
+    if let Some(ids) = &given.ids {
+        sides.ids = vec![ids.clone()];
+    }
+    if sides.ids.is_empty() {
+        let ids: Vec<i64> = IDS.into_iter().filter(|id| *id < model.source_words as i64).collect();
+        let ids = if ids.is_empty() { vec![0] } else { ids };
+        let shown: Vec<String> = ids.iter().map(i64::to_string).collect();
+        notes.push(Msg::new("checkpoint.default_ids").arg("ids", shown.join(" ")));
+        sides.ids = vec![ids];
+    }
+    if let Some(ids) = &given.target_ids {
+        if !both {
+            return Err(Msg::new("input.no_target"));
+        }
+        sides.target = Some(vec![ids.clone()]);
+    }
+    flags(given, &mut sides);
+    if both && sides.target.is_none() {
+        let start = Expr("decoder_start_token_id".into());
+        let start = values.count("start", family.start.as_ref().unwrap_or(&start), &[])?;
+        let start = start.ok_or_else(|| Msg::new("checkpoint.no_start").arg("family", escape(&family.file)))?;
+        sides.target = Some(vec![vec![start as i64]; sides.ids.len()]);
+    }
+    Ok(sides)
+}
+
+/// A training run, where the model predicts tokens and there is one to predict.
+fn training(model: &Model, source: Option<&Input>, target: Option<&Input>) -> Option<Run> {
+    if model.config.output.none {
+        return None;
+    }
+    let (read, labels) = match target {
+        Some(target) => (target, Labels::Shifted),
+        None => (source?, Labels::Unshifted),
+    };
+    // The last position of a sentence has nothing to predict.
+    if labels == Labels::Shifted && read.ids.iter().any(|row| row.len() < 2) {
+        return None;
+    }
+    let optimiser = Optimiser { kind: OptimiserKind::AdamW, lr: 1e-4, steps: 10, ..Optimiser::default() };
+    let with = Box::new(Changes { labels: Some(labels), ..Changes::default() });
+    Some(Run::Training { name: "training".to_owned(), optimiser, with })
+}
+
+/// The run that generates, where the model has a decoder with a head and reads one sentence.
+fn generates(
+    model: &Model,
+    target: Option<&Input>,
+    source: Option<&Input>,
+    generation: &Map<String, Json>,
+) -> Option<Run> {
+    let target = target.filter(|_| model.config.decoder.is_some() && !model.config.output.none)?;
+    if target.ids.len() != 1 || source.is_some_and(|s| s.ids.len() != 1) || target.mask.is_some() {
+        return None;
+    }
+    let from = Prefix::Ids(target.ids[0].clone());
+    let number = |key: &str| generation.get(key).and_then(Json::as_f64).filter(|x| x.is_finite());
+    let samples = generation.get("do_sample").and_then(Json::as_bool).unwrap_or(false);
+    let decode = if samples {
+        Decode::Sample {
+            from,
+            max_new: NEW,
+            temperature: number("temperature").filter(|t| *t > 0.0).unwrap_or(1.0),
+            top_k: number("top_k").filter(|k| *k >= 1.0).map(|k| k as usize),
+            top_p: number("top_p").filter(|p| *p > 0.0 && *p < 1.0),
+            seed: 0,
+        }
+    } else {
+        Decode::Greedy { from, max_new: NEW }
+    };
+    let kv_cache = cacheable(&model.config);
+    Some(Run::Inference { name: "generation".to_owned(), decode, kv_cache, with: Box::default() })
+}
