@@ -14,9 +14,28 @@ use crate::text::{Msg, escape};
 
 /// The families that come with the program: name of the file and text.
 const FILES: &[(&str, &str)] = &[
+    ("bart.ron", include_str!("../../assets/families/bart.ron")),
     ("bert.ron", include_str!("../../assets/families/bert.ron")),
+    ("bloom.ron", include_str!("../../assets/families/bloom.ron")),
+    ("distilbert.ron", include_str!("../../assets/families/distilbert.ron")),
+    ("gemma.ron", include_str!("../../assets/families/gemma.ron")),
+    ("gemma2.ron", include_str!("../../assets/families/gemma2.ron")),
+    ("gemma3.ron", include_str!("../../assets/families/gemma3.ron")),
+    ("gguf_llama.ron", include_str!("../../assets/families/gguf_llama.ron")),
     ("gpt2.ron", include_str!("../../assets/families/gpt2.ron")),
+    ("gpt_neox.ron", include_str!("../../assets/families/gpt_neox.ron")),
     ("llama.ron", include_str!("../../assets/families/llama.ron")),
+    ("marian.ron", include_str!("../../assets/families/marian.ron")),
+    ("mistral.ron", include_str!("../../assets/families/mistral.ron")),
+    ("mixtral.ron", include_str!("../../assets/families/mixtral.ron")),
+    ("olmo2.ron", include_str!("../../assets/families/olmo2.ron")),
+    ("opt.ron", include_str!("../../assets/families/opt.ron")),
+    ("phi.ron", include_str!("../../assets/families/phi.ron")),
+    ("phi3.ron", include_str!("../../assets/families/phi3.ron")),
+    ("qwen2.ron", include_str!("../../assets/families/qwen2.ron")),
+    ("qwen3.ron", include_str!("../../assets/families/qwen3.ron")),
+    ("roberta.ron", include_str!("../../assets/families/roberta.ron")),
+    ("t5.ron", include_str!("../../assets/families/t5.ron")),
 ];
 
 /// An expression over the keys of the configuration, or a number.

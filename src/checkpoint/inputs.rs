@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::scenario::files::Weighty;
-use crate::scenario::schema::{Input, MaskInput};
+use crate::scenario::schema::Input;
 use crate::text::{Msg, escape};
 
 /// What the command line gives. Nothing: a default.
@@ -71,8 +71,7 @@ impl Sides {
     /// Where it cannot be read, or has none.
     pub fn open(path: &Path) -> Result<Self, Msg> {
         let name = path.to_string_lossy();
-        let open = |_: &str| super::map(path);
-        let file = Weighty::<f64>::open(&name, &open)?;
+        let file = Weighty::<f64>::open(&name, &|_| Ok(path.to_owned()))?;
         let rows = |key: &str| -> Result<Option<Rows>, Msg> {
             let Some(info) = file.info(key) else {
                 return Ok(None);
@@ -118,6 +117,6 @@ pub fn flags(given: &Given, sides: &mut Sides) {
 
 /// A side as a scenario writes it. A mask that hides nothing is none.
 pub fn input(ids: Rows, mask: Option<Vec<Vec<bool>>>, types: Option<Rows>) -> Input {
-    let mask = mask.filter(|rows| rows.iter().flatten().any(|seen| !seen)).map(MaskInput::Keys);
-    Input { ids, mask, types, ..Input::default() }
+    let real = mask.filter(|rows| rows.iter().flatten().any(|seen| !seen));
+    Input { ids, real, types, ..Input::default() }
 }

@@ -1,10 +1,11 @@
-//! A checkpoint as a source: a Hugging Face folder becomes a scenario, with its weights by reference, that the session
+//! A checkpoint as a source: a Hugging Face folder or a GGUF file becomes a scenario, with its weights by reference, that the session
 //! opens like any other.
 //!
 //! Nothing here knows a family: [`family`] files say what a configuration means ([`settings`]) and which tensors the
 //! parameters are ([`tensors`]).
 
 pub mod family;
+mod gguf;
 pub mod inputs;
 mod json;
 mod nearest;
@@ -21,9 +22,10 @@ use serde_json::{Map, Value as Json};
 use crate::model::params::{VocabSizes, parameters};
 use crate::model::validate::validate;
 use crate::scenario::diagnostic::Diagnostic;
-use crate::scenario::files::{Bytes, Weighty};
+use crate::scenario::files::Weighty;
 use crate::scenario::schema::{Scenario, Weights};
 use crate::scenario::{self, Loaded};
+use crate::source::{Gguf, Tokenizer};
 use crate::tensor::Precision;
 use crate::text::{Msg, escape};
 use family::Family;
@@ -45,45 +47,40 @@ pub struct Opened {
 /// Files that weights are in, the first that is there.
 const WEIGHTS: [&str; 2] = ["model.safetensors", "model.safetensors.index.json"];
 
-/// Whether a source is a checkpoint: a folder, but no trace of ours.
+/// Whether a source is a checkpoint: a folder with a configuration, or a GGUF file.
 pub fn is_checkpoint(source: &Path) -> bool {
-    source.is_dir() && source.join("config.json").symlink_metadata().is_ok()
-}
-
-/// Maps a file.
-///
-/// # Errors
-/// Where it cannot be read.
-pub(crate) fn map(path: &Path) -> Result<Bytes, Msg> {
-    let unreadable = |e: std::io::Error| {
-        Msg::new("scenario.unreadable").arg("file", escape(&path.to_string_lossy())).arg("why", e)
-    };
-    let meta = std::fs::metadata(path).map_err(unreadable)?;
-    if !meta.is_file() {
-        return Err(Msg::new("checkpoint.no_file").arg("file", escape(&path.to_string_lossy())));
-    }
-    std::fs::File::open(path).and_then(|file| Bytes::map(&file)).map_err(unreadable)
+    let gguf = source.extension().is_some_and(|e| e.eq_ignore_ascii_case("gguf"));
+    gguf || source.is_dir() && source.join("config.json").symlink_metadata().is_ok()
 }
 
 /// Opens a checkpoint.
 ///
 /// # Errors
 /// The first thing that is wrong with it; further ones are counted.
-pub fn open(folder: &Path, given: &Given) -> Result<Opened, Diagnostic> {
-    let file = folder.join("config.json");
-    let name = file.to_string_lossy().into_owned();
+pub fn open(source: &Path, given: &Given) -> Result<Opened, Diagnostic> {
+    let place = Place::of(source)?;
+    let name = place.config.to_string_lossy().into_owned();
     let whole = |msg: Msg| {
         let help = msg.help();
         Diagnostic::whole(&name, msg, help)
     };
-    let config = json::object(&file).map_err(whole)?;
-    let family = family_of(folder, given, &config).map_err(whole)?;
-    let weights = weights(folder).map_err(whole)?;
-    let open = |name: &str| map(&folder.join(name));
-    let tensors = Weighty::<f32>::open(&weights, &open).map_err(|msg| {
+    let weights_path = place.folder.join(&place.weights);
+    let of_weights = |msg: Msg, at: String| {
         let help = msg.help();
-        Diagnostic::whole(&folder.join(&weights).to_string_lossy(), msg, help)
-    })?;
+        Diagnostic { at, ..Diagnostic::whole(&weights_path.to_string_lossy(), msg, help) }
+    };
+    let locate = |name: &str| Ok(place.folder.join(name));
+    let opened = || Weighty::<f32>::open(&place.weights, &locate).map_err(|msg| of_weights(msg, String::new()));
+    // What is wrong with the configuration comes before what is wrong with the weights.
+    let (config, tensors) = if place.gguf {
+        let tensors = opened()?;
+        (gguf::config(tensors.gguf()), tensors)
+    } else {
+        let config = json::object(&place.config).map_err(whole)?;
+        family_of(&place, given, &config).map_err(whole)?;
+        (config, opened()?)
+    };
+    let family = family_of(&place, given, &config).map_err(whole)?;
     let in_file: BTreeSet<String> = tensors.names().map(str::to_owned).collect();
     let values = values::Values::new(&family, &config, in_file).map_err(whole)?;
     let model = settings::model(&family, &values).map_err(whole)?;
@@ -94,25 +91,72 @@ pub fn open(folder: &Path, given: &Given) -> Result<Opened, Diagnostic> {
     }
     let specs = parameters(&model.config, vocab);
     let found = tensors::find(&family, &values, &model, &specs, &tensors).map_err(|problems| {
-        let more = problems.len() - 1;
+        let more = problems.len().saturating_sub(1);
         let first = problems.into_iter().next().unwrap_or_else(|| Msg::new("checkpoint.no_file"));
-        let help = first.help();
         let at = if more > 0 { format!("{} (+{more})", family.file) } else { family.file.clone() };
-        Diagnostic { at, ..Diagnostic::whole(&folder.join(&weights).to_string_lossy(), first, help) }
+        of_weights(first, at)
     })?;
-    let used: BTreeSet<&String> = found.iter().flat_map(|f| &f.from).collect();
-    let unused: Vec<String> =
-        tensors.names().filter(|n| !used.contains(&(*n).to_owned())).map(globset::escape).collect();
-    let names =
-        found.iter().flat_map(|f| f.from.iter().map(|name| (name.clone(), f.path.clone()))).collect();
-    let generation = generation(folder, &config).map_err(whole)?;
+    let used: BTreeSet<&str> = found.iter().flat_map(|f| &f.from).map(String::as_str).collect();
+    let unused: Vec<String> = tensors.names().filter(|n| !used.contains(n)).map(globset::escape).collect();
+    let names = found.iter().flat_map(|f| f.from.iter().map(|name| (name.clone(), f.path.clone()))).collect();
+    let generation = generation(&place, &config).map_err(whole)?;
+    let tokenizer = tokenizer(&place, tensors.gguf()).map_err(whole)?;
     let mut notes = Vec::new();
-    let mut scenario = runs::scenario(&family, &values, &model, given, &generation, &mut notes).map_err(whole)?;
-    scenario.name = called(folder);
+    let reads = runs::Reads { family: &family, values: &values, model: &model, tokenizer: tokenizer.as_ref() };
+    let mut scenario = runs::scenario(&reads, given, &generation, &mut notes).map_err(whole)?;
+    scenario.name = called(source);
     scenario.precision = Precision::F32;
-    scenario.weights =
-        Weights { files: vec![tensors::weight_file(weights, &found, unused)], ..Weights::default() };
-    Ok(Opened { scenario, origin: file, names, notes })
+    scenario.weights = Weights { files: vec![tensors::weight_file(place.weights, &found, unused)], ..Weights::default() };
+    Ok(Opened { scenario, origin: place.config, names, notes })
+}
+
+/// Where the parts of a checkpoint are.
+struct Place {
+    folder: PathBuf,
+    /// What says how the model is built.
+    config: PathBuf,
+    /// The file of weights, in the folder.
+    weights: String,
+    gguf: bool,
+}
+
+impl Place {
+    fn of(source: &Path) -> Result<Self, Diagnostic> {
+        if !source.is_dir() {
+            let folder = source.parent().map(Path::to_owned).unwrap_or_default();
+            let weights = source.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+            return Ok(Self { folder, config: source.to_owned(), weights, gguf: true });
+        }
+        // A link that leads nowhere is there: its own error says more than that nothing was found.
+        let there = |name: &&str| source.join(name).symlink_metadata().is_ok();
+        let folder = source.to_owned();
+        match WEIGHTS.into_iter().find(there) {
+            Some(weights) => {
+                Ok(Self { config: folder.join("config.json"), weights: weights.to_owned(), folder, gguf: false })
+            }
+            None => {
+                let name = source.to_string_lossy();
+                let msg = Msg::new("checkpoint.no_weights").arg("folder", escape(&name)).arg("files", WEIGHTS.join(", "));
+                let help = msg.help();
+                Err(Diagnostic::whole(&name, msg, help))
+            }
+        }
+    }
+}
+
+/// The tokenizer of a checkpoint, and the file that it is in; `None` where there is none.
+fn tokenizer(place: &Place, gguf: Option<&Gguf>) -> Result<Option<(Tokenizer, String)>, Msg> {
+    if let Some(header) = gguf.filter(|_| place.gguf) {
+        if header.get("tokenizer.ggml.model").is_none() {
+            return Ok(None);
+        }
+        return Ok(Some((Tokenizer::of_gguf(header, &place.weights)?, place.weights.clone())));
+    }
+    let file = place.folder.join("tokenizer.json");
+    if file.symlink_metadata().is_err() {
+        return Ok(None);
+    }
+    Ok(Some((Tokenizer::open(&file)?, "tokenizer.json".to_owned())))
 }
 
 /// The same as a scenario that was loaded.
@@ -133,22 +177,13 @@ fn called(folder: &Path) -> String {
     absolute.file_name().map_or_else(|| "checkpoint".to_owned(), |n| n.to_string_lossy().into_owned())
 }
 
-/// The file of weights in a folder.
-fn weights(folder: &Path) -> Result<String, Msg> {
-    // A link that leads nowhere is there: its own error says more than that nothing was found.
-    let there = |name: &&str| folder.join(name).symlink_metadata().is_ok();
-    WEIGHTS.into_iter().find(there).map(str::to_owned).ok_or_else(|| {
-        Msg::new("checkpoint.no_weights").arg("folder", escape(&folder.to_string_lossy())).arg("files", WEIGHTS.join(", "))
-    })
-}
-
 /// The user's own family file, one in the folder, or the one that comes with the program.
-fn family_of(folder: &Path, given: &Given, config: &Map<String, Json>) -> Result<Family, Msg> {
+fn family_of(place: &Place, given: &Given, config: &Map<String, Json>) -> Result<Family, Msg> {
     if let Some(path) = &given.family {
         return Family::open(path);
     }
-    let own = folder.join("family.ron");
-    if own.symlink_metadata().is_ok() {
+    let own = place.folder.join("family.ron");
+    if !place.gguf && own.symlink_metadata().is_ok() {
         return Family::open(&own);
     }
     let Some(model_type) = config.get("model_type").and_then(Json::as_str) else {
@@ -159,10 +194,10 @@ fn family_of(folder: &Path, given: &Given, config: &Map<String, Json>) -> Result
 }
 
 /// What `generation_config.json` says, else the configuration.
-fn generation(folder: &Path, config: &Map<String, Json>) -> Result<Map<String, Json>, Msg> {
-    let file = folder.join("generation_config.json");
+fn generation(place: &Place, config: &Map<String, Json>) -> Result<Map<String, Json>, Msg> {
+    let file = place.folder.join("generation_config.json");
     let mut all = config.clone();
-    if file.symlink_metadata().is_ok() {
+    if !place.gguf && file.symlink_metadata().is_ok() {
         let own = json::object(&file)?;
         all.extend(own.into_iter().filter(|(_, value)| !value.is_null()));
     }

@@ -10,6 +10,7 @@ use crate::model::params::cacheable;
 use crate::scenario::schema::{
     Changes, Decode, Input, Labels, Optimiser, OptimiserKind, Prefix, Run, Scenario, Text, Vocabulary, Weights,
 };
+use crate::source::Tokenizer;
 use crate::text::{Msg, escape};
 
 /// New tokens of the run that generates; `generate` makes as many as it is given.
@@ -18,19 +19,33 @@ const NEW: usize = 8;
 /// Ids of the default sentence where there is no tokenizer.
 const IDS: [i64; 6] = [3, 4, 5, 6, 7, 8];
 
+/// The sentence that is read where none is given.
+const SENTENCE: &str = "The capital of France is";
+
+/// What a checkpoint reads with.
+pub struct Reads<'a> {
+    /// Its family.
+    pub family: &'a Family,
+    /// The family's expressions.
+    pub values: &'a Values,
+    /// Its model.
+    pub model: &'a Model,
+    /// Its tokenizer and the file of it.
+    pub tokenizer: Option<&'a (Tokenizer, String)>,
+}
+
 /// The scenario without its weights.
 ///
 /// # Errors
 /// Inputs that the checkpoint cannot read.
 pub fn scenario(
-    family: &Family,
-    values: &Values,
-    model: &Model,
+    reads: &Reads<'_>,
     given: &Given,
     generation: &Map<String, Json>,
     notes: &mut Vec<Msg>,
 ) -> Result<Scenario, Msg> {
-    let sides = sides(family, values, model, given, notes)?;
+    let model = reads.model;
+    let sides = sides(reads, given, notes)?;
     let (encodes, decodes) = (model.config.encoder.is_some(), model.config.decoder.is_some());
     let first = input(sides.ids.clone(), sides.mask, sides.types);
     let target = sides.target.map(|ids| input(ids, None, None));
@@ -42,7 +57,10 @@ pub fn scenario(
     let mut runs = vec![Run::Forward { name: "forward".to_owned(), with: Box::default() }];
     runs.extend(training(model, source.as_ref(), target.as_ref()));
     runs.extend(generates(model, target.as_ref(), source.as_ref(), generation));
-    let vocabulary = |size| Vocabulary::Size(size);
+    let vocabulary = |size| match reads.tokenizer {
+        Some((_, file)) => Vocabulary::Tokenizer { file: file.clone(), size: Some(size) },
+        None => Vocabulary::Size(size),
+    };
     Ok(Scenario {
         name: String::new(),
         title: Text::default(),
@@ -56,6 +74,7 @@ pub fn scenario(
         target,
         labels: Labels::None,
         runs,
+        end: ends(generation),
         edits: Vec::new(),
         remarks: std::collections::BTreeMap::new(),
         symbols: std::collections::BTreeMap::new(),
@@ -65,21 +84,51 @@ pub fn scenario(
     })
 }
 
+/// Ids that end a generation.
+fn ends(generation: &Map<String, Json>) -> Option<Vec<i64>> {
+    match generation.get("eos_token_id")? {
+        Json::Array(all) => Some(all.iter().filter_map(Json::as_i64).collect()),
+        one => one.as_i64().map(|id| vec![id]),
+    }
+}
+
 /// What is read: as given, or a default.
-fn sides(
-    family: &Family,
-    values: &Values,
-    model: &Model,
-    given: &Given,
-    notes: &mut Vec<Msg>,
-) -> Result<Sides, Msg> {
+fn sides(reads: &Reads<'_>, given: &Given, notes: &mut Vec<Msg>) -> Result<Sides, Msg> {
+    let Reads { family, values, model, tokenizer } = *reads;
     let both = model.config.encoder.is_some() && model.config.decoder.is_some();
     let mut sides = match &given.file {
         Some(path) => Sides::open(path)?,
         None => Sides::default(),
     };
-    if given.text.is_some() || given.pair.is_some() || given.target_text.is_some() {
-        return Err(Msg::new("checkpoint.no_tokenizer"));
+    let ids = |ids: Vec<u32>| -> Vec<i64> { ids.into_iter().map(i64::from).collect() };
+    let encode = |text: &str, pair: Option<&str>| {
+        let (tokenizer, _) = tokenizer.ok_or_else(|| Msg::new("checkpoint.no_tokenizer"))?;
+        tokenizer.encode(text, pair, true)
+    };
+    let mut text = given.text.as_deref();
+    if given.is_empty() && tokenizer.is_some() {
+        notes.push(Msg::new("checkpoint.default_text").arg("text", SENTENCE));
+        text = Some(SENTENCE);
+    }
+    if let Some(text) = text {
+        let e = encode(text, given.pair.as_deref())?;
+        if e.ids.is_empty() {
+            return Err(Msg::new("scenario.no_tokens"));
+        }
+        if given.pair.is_some() && model.config.embedding.token_types > 1 {
+            sides.types = Some(vec![ids(e.type_ids)]);
+        }
+        sides.ids = vec![ids(e.ids)];
+    }
+    if let Some(text) = &given.target_text {
+        if !both {
+            return Err(Msg::new("input.no_target"));
+        }
+        // The decoder reads its first token, then the text without what the tokenizer adds around it.
+        let (tokenizer, _) = tokenizer.ok_or_else(|| Msg::new("checkpoint.no_tokenizer"))?;
+        let mut row = vec![start(family, values)?];
+        row.extend(ids(tokenizer.encode(text, None, false)?.ids));
+        sides.target = Some(vec![row]);
     }
     if let Some(ids) = &given.ids {
         sides.ids = vec![ids.clone()];
@@ -99,12 +148,16 @@ fn sides(
     }
     flags(given, &mut sides);
     if both && sides.target.is_none() {
-        let start = Expr("decoder_start_token_id".into());
-        let start = values.count("start", family.start.as_ref().unwrap_or(&start), &[])?;
-        let start = start.ok_or_else(|| Msg::new("checkpoint.no_start").arg("family", escape(&family.file)))?;
-        sides.target = Some(vec![vec![start as i64]; sides.ids.len()]);
+        sides.target = Some(vec![vec![start(family, values)?]; sides.ids.len()]);
     }
     Ok(sides)
+}
+
+/// The first id of the decoder of an encoder-decoder.
+fn start(family: &Family, values: &Values) -> Result<i64, Msg> {
+    let usual = Expr("decoder_start_token_id".into());
+    let start = values.count("start", family.start.as_ref().unwrap_or(&usual), &[])?;
+    start.map(|id| id as i64).ok_or_else(|| Msg::new("checkpoint.no_start").arg("family", escape(&family.file)))
 }
 
 /// A training run, where the model predicts tokens and there is one to predict.
@@ -133,7 +186,7 @@ fn generates(
     generation: &Map<String, Json>,
 ) -> Option<Run> {
     let target = target.filter(|_| model.config.decoder.is_some() && !model.config.output.none)?;
-    if target.ids.len() != 1 || source.is_some_and(|s| s.ids.len() != 1) || target.mask.is_some() {
+    if target.ids.len() != 1 || source.is_some_and(|s| s.ids.len() != 1) || target.real.is_some() {
         return None;
     }
     let from = Prefix::Ids(target.ids[0].clone());

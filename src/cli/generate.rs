@@ -8,7 +8,7 @@ use serde_json::{Value as Json, json};
 
 use super::global::Global;
 use super::{Failure, common, value};
-use crate::model::generate::{Calls, Choice};
+use crate::model::generate::{Barred, Calls, Choice};
 use crate::model::params::cacheable;
 use crate::scenario::schema::WeightFile;
 use crate::session::generation::{Call, Failed, Flops};
@@ -36,6 +36,9 @@ pub struct Args {
     /// At most so many new tokens; as the run says unless given.
     #[arg(long, value_name = "N", value_parser = value::count)]
     pub max_new: Option<usize>,
+    /// End tokens are not chosen before so many new tokens.
+    #[arg(long, value_name = "N", value_parser = value::count, conflicts_with = "beams")]
+    pub min_new: Option<usize>,
     /// The most probable token each time.
     #[arg(long, conflicts_with_all = ["temperature", "top_k", "top_p", "seed", "beams"])]
     pub greedy: bool,
@@ -89,7 +92,7 @@ struct Plan {
     cached: bool,
     /// The model has positions for no more than what is planned.
     limited: bool,
-    end: Option<i64>,
+    ends: Vec<i64>,
 }
 
 /// Generates.
@@ -129,7 +132,7 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
         }
         calls_made = call.call + 1;
         progress.step(calls_made);
-        stopped = plan.end.is_some_and(|end| !call.ids.is_empty() && call.ids.iter().all(|id| *id == end));
+        stopped = !call.ids.is_empty() && call.ids.iter().all(|id| plan.ends.contains(id));
         if args.json {
             made.push(call.clone());
         } else {
@@ -163,7 +166,7 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
             Some(best) => best.clone(),
             None => [plan.from.as_slice(), c.ids.as_slice()].concat(),
         });
-        writeln!(out, "{}", escape(&text(&session, trimmed(&all, plan.end))))?;
+        writeln!(out, "{}", escape(&text(&session, trimmed(&all, &plan.ends))))?;
         let (with, without) = flops(&session, plan.run, &plan.calls.first(calls_made))?;
         progress.say(&match with {
             Some(with) => Msg::new("generate.flops").arg("with", with.all()).arg("without", without.all()),
@@ -208,7 +211,7 @@ fn plan(args: &Args, session: &Session) -> Result<Plan, Failure> {
         Some((Calls::Forced(prefixes), _)) if from.is_empty() => {
             from = prefixes.first().cloned().unwrap_or_default();
         }
-        Some((Calls::Free { from: f, max_new, choice: c }, _)) => {
+        Some((Calls::Free { from: f, max_new, choice: c, .. }, _)) => {
             (choice, new) = (*c, Some(*max_new));
             if from.is_empty() {
                 from.clone_from(f);
@@ -254,33 +257,35 @@ fn plan(args: &Args, session: &Session) -> Result<Plan, Failure> {
             .arg("most", session.most_positions(used).unwrap_or(0))
             .into());
     }
-    let end = words.id("<eos>");
+    let ends = session.ends();
     let max_new = wanted.min(room);
     let calls = match beams {
         Some(beams) if beams > MAX_BEAMS => {
             return Err(Msg::new("scenario.beams").arg("value", beams).arg("most", MAX_BEAMS).into());
         }
-        Some(beams) => Calls::Beam { from: from.clone(), max_new, beams, end },
-        None => Calls::Free { from: from.clone(), max_new, choice },
+        Some(beams) => Calls::Beam { from: from.clone(), max_new, beams, end: ends.first().copied() },
+        None => {
+            let barred = Barred { ids: ends.clone(), calls: args.min_new.unwrap_or(0) };
+            Calls::Free { from: from.clone(), max_new, choice, barred }
+        }
     };
     let cached = match args.kv_cache {
         Some(switch) => switch == value::Switch::On,
         None => cacheable(session.model_of(used)),
     };
     session.can_generate(used, &calls, cached)?;
-    Ok(Plan { run: used, from, calls, cached, limited: wanted > room, end })
+    Ok(Plan { run: used, from, calls, cached, limited: wanted > room, ends })
 }
 
 /// Tokens as a text: words with spaces between, characters without.
 fn text(session: &Session, ids: &[i64]) -> String {
-    let words: Vec<String> = ids.iter().map(|id| session.target_words.word(*id)).collect();
-    words.join(if session.target_words.is_characters() { "" } else { " " })
+    session.target_words.text_of(ids)
 }
 
 /// Without the end tokens that a beam repeats after its end.
-fn trimmed(ids: &[i64], end: Option<i64>) -> &[i64] {
+fn trimmed<'i>(ids: &'i [i64], ends: &[i64]) -> &'i [i64] {
     let mut len = ids.len();
-    while len > 1 && end == Some(ids[len - 1]) && end == Some(ids[len - 2]) {
+    while len > 1 && ends.contains(&ids[len - 1]) && ends.contains(&ids[len - 2]) {
         len -= 1;
     }
     &ids[..len]
@@ -295,7 +300,7 @@ fn line(session: &Session, call: &Call, number: NumberFormat, lang: Lang) -> Str
             .iter()
             .zip(&call.scores)
             .map(|(ids, score)| {
-                let ids = trimmed(ids, session.target_words.id("<eos>"));
+                let ids = trimmed(ids, &session.ends());
                 format!("{} ({})", escape(&text(session, ids)), number.format(*score))
             })
             .collect();
@@ -366,6 +371,27 @@ fn numbers(row: &[f64]) -> Vec<Json> {
     row.iter().copied().map(number).collect()
 }
 
+/// Words of the largest vocabulary whose logits are written whole.
+const WHOLE_ROWS: usize = 4096;
+/// Most probable tokens that are written of each call.
+const TOP: usize = 10;
+
+/// The most probable tokens of a call.
+fn top(session: &Session, call: &Call) -> Json {
+    let (logits, probs) = (&call.logits[0], &call.probs[0]);
+    let mut order: Vec<usize> = (0..logits.len()).collect();
+    order.sort_by(|a, b| logits[*b].total_cmp(&logits[*a]));
+    let one = |id: &usize| {
+        json!({
+            "id": id,
+            "text": session.target_words.word(*id as i64),
+            "logit": number(logits[*id]),
+            "prob": number(probs[*id]),
+        })
+    };
+    order.iter().take(TOP).map(one).collect()
+}
+
 /// Arithmetic with a cache, where the decoder can have one, and without.
 fn flops(session: &Session, run: usize, calls: &Calls) -> Result<(Option<Flops>, Flops), Msg> {
     let with = cacheable(session.model_of(run)).then(|| session.decoding_flops(run, calls, true)).transpose()?;
@@ -377,7 +403,7 @@ fn to_json(session: &Session, plan: &Plan, made: &[Call], stop: &str) -> Result<
     let beamed = matches!(plan.calls, Calls::Beam { .. });
     let last = made.last();
     let ids: Vec<i64> = match last.and_then(|c| c.beams.first()) {
-        Some(best) => trimmed(best, plan.end)[plan.from.len()..].to_vec(),
+        Some(best) => trimmed(best, &plan.ends)[plan.from.len()..].to_vec(),
         None => made.iter().flat_map(|c| c.ids.iter().copied()).collect(),
     };
     let planned = plan.calls.first(made.len());
@@ -415,8 +441,11 @@ fn to_json(session: &Session, plan: &Plan, made: &[Call], stop: &str) -> Result<
                 json["id"] = json!(c.ids.first());
                 json["text"] = json!(c.ids.first().map(|id| session.target_words.word(*id)));
                 json["prob"] = json!(c.chosen_probs.first().copied().map(number));
-                json["logits"] = json!(numbers(&c.logits[0]));
-                json["probs"] = json!(numbers(&c.probs[0]));
+                json["top"] = top(session, c);
+                if c.logits[0].len() <= WHOLE_ROWS {
+                    json["logits"] = json!(numbers(&c.logits[0]));
+                    json["probs"] = json!(numbers(&c.probs[0]));
+                }
             }
             json
         })

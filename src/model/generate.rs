@@ -11,6 +11,7 @@ use super::build::{ModelBuilder, Sequences};
 use crate::program::composite::{self, Shift};
 use crate::program::{
     Affine, Binary, BuildError, Builder, Constant, NodeId, Op, Pick, Program, Random, RandomKind, ScopeKind, Unary,
+    reason,
 };
 use crate::tensor::{Axis, Shape};
 
@@ -32,6 +33,15 @@ pub enum Choice {
     },
 }
 
+/// Tokens that the first calls may not choose: end tokens, so that a generation has a least length.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Barred {
+    /// Their ids.
+    pub ids: Vec<i64>,
+    /// In how many calls.
+    pub calls: usize,
+}
+
 /// What is generated.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Calls {
@@ -45,6 +55,8 @@ pub enum Calls {
         max_new: usize,
         /// How the next token is chosen.
         choice: Choice,
+        /// Tokens that the first calls may not choose.
+        barred: Barred,
     },
     /// The most probable continuations, several at a time.
     Beam {
@@ -165,13 +177,13 @@ pub fn generate(
                 }
             }
         }
-        Calls::Free { choice, .. } => {
+        Calls::Free { choice, barred, .. } => {
             let mut cache = cached.then(Cache::default);
             let mut tokens = part.first_tokens(&mut m.b)?;
             let mut first = 0;
             for i in part.calls.clone() {
                 m.call(i, tokens, first, memory, cache.as_mut())?;
-                let next = choose(&mut m, i, *choice)?;
+                let next = choose(&mut m, i, *choice, if i < barred.calls { &barred.ids } else { &[] })?;
                 if i + 1 < part.calls.end {
                     if cached {
                         first = m.b.shape(tokens).dims()[1];
@@ -209,7 +221,7 @@ fn target(m: &mut ModelBuilder<'_>, i: usize, probs: NodeId, next: i64) -> Resul
 }
 
 /// The next token `[1, 1]` of frame `i`, with every number of the choice as a node.
-fn choose(m: &mut ModelBuilder<'_>, i: usize, choice: Choice) -> Result<NodeId, BuildError> {
+fn choose(m: &mut ModelBuilder<'_>, i: usize, choice: Choice, barred: &[i64]) -> Result<NodeId, BuildError> {
     let program = m.b.program();
     let logits = program.find(&format!("gen.{i}.output.logits")).expect("the frame has logits");
     let argmax = program.find(&format!("gen.{i}.output.argmax")).expect("the frame has a greedy choice");
@@ -219,12 +231,22 @@ fn choose(m: &mut ModelBuilder<'_>, i: usize, choice: Choice) -> Result<NodeId, 
     let one = Shape::named(&[(Axis::Batch, 1), (Axis::Token, 1)]);
     m.within(&format!("gen.{i}.next"), ScopeKind::Group, |m| {
         let b = &mut m.b;
-        let Choice::Sample { temperature, top_k, top_p, seed } = choice else {
+        if choice == Choice::Greedy && barred.is_empty() {
             return b.slice("id", argmax, 1, tokens - 1, 1);
-        };
+        }
         let last = b.slice("logits_row", logits, 1, tokens - 1, 1)?;
         b.inline(last);
-        let last = b.reshape("logits", last, row)?;
+        let mut last = b.reshape("logits", last, row)?;
+        if !barred.is_empty() {
+            let hidden = |id: usize| if barred.contains(&(id as i64)) { reason::GIVEN } else { 0 };
+            let mask = b.mask("barred", row, (0..words).map(hidden).collect())?;
+            last = b.mask_fill("allowed_logits", last, mask, f64::NEG_INFINITY)?;
+        }
+        let Choice::Sample { temperature, top_k, top_p, seed } = choice else {
+            let best = b.apply("best", Op::ArgMax, &[last])?;
+            b.inline(best);
+            return b.reshape("id", best, one);
+        };
         let scaled = b.affine("scaled", Affine::Div(temperature), last)?;
         let mut order = b.apply("order", Op::ArgSort, &[scaled])?;
         if let Some(k) = top_k.filter(|k| *k < words) {

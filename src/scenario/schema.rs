@@ -56,6 +56,9 @@ pub struct Scenario {
     pub labels: Labels,
     /// Runs, in order.
     pub runs: Vec<Run>,
+    /// Ids that end a generation; that of `<eos>` unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<Vec<i64>>,
     /// Recorded values that are edited, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub edits: Vec<Edit>,
@@ -90,6 +93,14 @@ pub enum Vocabulary {
     Characters(Characters),
     /// Ids below this number; no text.
     Size(usize),
+    /// The tokenizer of a checkpoint.
+    Tokenizer {
+        /// A `tokenizer.json`, or a GGUF file with a vocabulary, relative to the scenario.
+        file: String,
+        /// Ids of the model, where they are not as many as the tokenizer's.
+        #[serde(default)]
+        size: Option<usize>,
+    },
 }
 
 /// A character vocabulary.

@@ -1,9 +1,11 @@
 //! Text to ids and back.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::diagnostic::Problem;
 use super::schema::{Characters, Vocabulary};
+use crate::source::Tokenizer;
 use crate::text::{Msg, escape};
 
 /// A vocabulary ready for use.
@@ -17,7 +19,20 @@ pub struct Vocab {
     characters: bool,
     lowercase: bool,
     spaces: bool,
+    tokenizer: Option<Shared>,
 }
+
+/// A tokenizer that vocabularies share.
+#[derive(Clone, Debug)]
+struct Shared(Arc<Tokenizer>);
+
+impl PartialEq for Shared {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Shared {}
 
 /// One token of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +52,8 @@ impl Vocab {
     /// Where words stand twice, or the corpus cannot be read.
     pub fn new(vocabulary: &Vocabulary, at: &str, read: &dyn Fn(&str) -> Result<String, Msg>) -> Result<Self, Problem> {
         match vocabulary {
+            // Who opens a tokenizer makes its vocabulary by `of_tokenizer`.
+            Vocabulary::Tokenizer { size, .. } => Ok(Self { size: size.unwrap_or(0), ..Self::default() }),
             Vocabulary::Size(size) => Ok(Self { size: *size, ..Self::default() }),
             Vocabulary::Words(words) => {
                 let mut index = HashMap::new();
@@ -50,6 +67,29 @@ impl Vocab {
             }
             Vocabulary::Characters(c) => Self::from_corpus(c, at, read),
         }
+    }
+
+    /// The vocabulary of a tokenizer, for a model with `size` ids where it is given.
+    pub fn of_tokenizer(tokenizer: Tokenizer, size: Option<usize>) -> Self {
+        let size = size.unwrap_or_else(|| tokenizer.len());
+        Self { size, tokenizer: Some(Shared(Arc::new(tokenizer))), ..Self::default() }
+    }
+
+    /// The tokenizer, where there is one.
+    pub fn tokenizer(&self) -> Option<&Tokenizer> {
+        self.tokenizer.as_ref().map(|t| &*t.0)
+    }
+
+    /// The text of ids: words with spaces between, characters without, tokens as their tokenizer joins them.
+    pub fn text_of(&self, ids: &[i64]) -> String {
+        if let Some(tokenizer) = self.tokenizer() {
+            let known: Vec<u32> = ids.iter().filter_map(|id| u32::try_from(*id).ok()).collect();
+            if let Ok(text) = tokenizer.decode(&known) {
+                return text;
+            }
+        }
+        let words: Vec<String> = ids.iter().map(|id| self.word(*id)).collect();
+        words.join(if self.characters { "" } else { " " })
     }
 
     fn from_corpus(c: &Characters, at: &str, read: &dyn Fn(&str) -> Result<String, Msg>) -> Result<Self, Problem> {
@@ -116,11 +156,18 @@ impl Vocab {
 
     /// The id of a word.
     pub fn id(&self, word: &str) -> Option<i64> {
-        self.index.get(word).copied()
+        match self.tokenizer() {
+            Some(tokenizer) => tokenizer.id(word).map(i64::from),
+            None => self.index.get(word).copied(),
+        }
     }
 
     /// The word of an id; `#7` where the vocabulary has no text.
     pub fn word(&self, id: i64) -> String {
+        if let Some(tokenizer) = self.tokenizer() {
+            let word = u32::try_from(id).ok().and_then(|id| tokenizer.readable(id));
+            return word.unwrap_or_else(|| format!("#{id}"));
+        }
         let known = usize::try_from(id).ok().and_then(|i| self.entries.get(i));
         known.cloned().unwrap_or_else(|| format!("#{id}"))
     }
@@ -140,6 +187,11 @@ impl Vocab {
     /// # Errors
     /// Where a piece is unknown and there is no `<unk>`, or the vocabulary has no text.
     pub fn encode(&self, text: &str) -> Result<Vec<Token>, Msg> {
+        if let Some(tokenizer) = self.tokenizer() {
+            let ids = tokenizer.encode(text, None, true)?.ids;
+            let token = |id: u32| Token { text: self.word(i64::from(id)), id: i64::from(id), unknown: false };
+            return Ok(ids.into_iter().map(token).collect());
+        }
         if self.entries.is_empty() {
             return Err(Msg::new("scenario.no_text_vocabulary"));
         }

@@ -1,12 +1,13 @@
 //! Values of the parameters: inline, from files, from seeded initialisers.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use globset::GlobBuilder;
 use rayon::prelude::*;
 
 use super::diagnostic::{Problem, nearest};
-use super::files::{Bytes, Weighty};
+use super::files::Weighty;
 use super::rewrite::{self, Plan, Rewrite};
 use super::schema::{Init, WeightFile, WeightValue, Weights};
 use crate::model::params::{ParamRole, ParamSpec};
@@ -31,7 +32,7 @@ pub struct Coverage {
     pub idle: Vec<String>,
 }
 
-/// The value of every parameter in `specs`. `open` reads a file named in the scenario; a parameter that `have` gives is
+/// The value of every parameter in `specs`. `locate` gives the path of a file named in the scenario; a parameter that `have` gives is
 /// not looked for.
 ///
 /// # Errors
@@ -39,7 +40,7 @@ pub struct Coverage {
 pub fn load<T: Real>(
     weights: &Weights,
     specs: &[ParamSpec],
-    open: &dyn Fn(&str) -> Result<Bytes, Msg>,
+    locate: &dyn Fn(&str) -> Result<PathBuf, Msg>,
     have: &dyn Fn(&ParamSpec) -> Option<Value<T>>,
 ) -> Result<(Bindings<T>, Coverage), Vec<Problem>> {
     let mut bindings: Bindings<T> = specs.iter().filter_map(|s| Some((s.path.as_str().into(), have(s)?))).collect();
@@ -58,13 +59,13 @@ pub fn load<T: Real>(
     let mut files: Vec<(usize, Weighty<T>)> = Vec::new();
     for (i, file) in weights.files.iter().enumerate().filter(|_| !all_there) {
         let at = format!("weights.files[{i}]");
-        match Weighty::open(&file.path, open) {
+        match Weighty::open(&file.path, locate) {
             Ok(tensors) => {
                 problems.extend(names(&at, file, &known, &tensors));
                 files.push((i, tensors));
             }
             Err(msg) => {
-                let absent = msg.key == "scenario.unreadable";
+                let absent = msg.key == "scenario.unreadable" || msg.key == "source.unreadable";
                 let problem = Problem::new(format!("{at}.path"), msg);
                 problems.push(if absent { problem.help(Msg::new("weights.no_file_help")) } else { problem });
             }
@@ -168,7 +169,7 @@ impl<'w> Source<'w> {
             let Some(info) = tensors.info(name) else {
                 return Ok(None);
             };
-            if let Err(dtype) = &info.stored {
+            if let Err(dtype) = &info.usable {
                 let msg = Msg::new("weights.dtype").arg("name", escape(name)).arg("file", escape(self.file));
                 return Err(Problem::new(at, msg.arg("dtype", dtype)));
             }
@@ -184,9 +185,14 @@ impl<'w> Source<'w> {
                 let msg = Msg::new("weights.file_shape").arg("path", &spec.path).arg("found", rewrite::shape(&found));
                 return Err(Problem::new(at, msg.arg("wanted", spec.shape)));
             }
-            let start = data.len();
-            data.resize(start + plan.dims().iter().product::<usize>(), T::default());
-            tensors.fill(name, &plan, &mut data[start..]);
+            let Some(numbers) = tensors.rewritten(name, &plan) else {
+                return Ok(None);
+            };
+            if data.is_empty() {
+                data = numbers;
+            } else {
+                data.extend(numbers);
+            }
         }
         Ok(Some(Tensor::new(spec.shape, data)))
     }

@@ -20,7 +20,7 @@ fn with(init: Init, seed: u64) -> Weights {
     Weights { init: vec![InitRule { paths: "*".to_owned(), with: init }], seed, ..Weights::default() }
 }
 
-fn no_file(_: &str) -> Result<Bytes, Msg> {
+fn no_file(_: &str) -> Result<PathBuf, Msg> {
     Err(Msg::new("scenario.not_utf8"))
 }
 
@@ -145,7 +145,7 @@ fn tensors_of_other_types_and_slips_in_names_are_told() {
     let told = file.problems(&[], &[matrix("x", 2, 3)]);
     assert_eq!(told, [("weights", "weights.missing")]);
     let told = WeightsOf(b"PK".to_vec()).problems(&[], &[]);
-    assert_eq!(told, [("weights.files[0].path", "weights.broken_file")]);
+    assert_eq!(told, [("weights.files[0].path", "source.unknown_kind")]);
 }
 
 /// Weights that are this file and nothing else.
@@ -164,7 +164,12 @@ impl WeightsOf {
             }],
             ..Weights::default()
         };
-        let open = |_: &str| Ok(self.0.clone().into());
+        let folder = tempfile::tempdir().expect("a folder");
+        let open = |name: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, &self.0).expect("written");
+            Ok(path)
+        };
         let problems = load::<f64>(&weights, specs, &open, &|_| None).expect_err("something wrong");
         problems.into_iter().map(|p| (&*p.at.leak(), p.msg.key)).collect()
     }
@@ -180,9 +185,12 @@ fn a_later_file_stands_before_an_earlier_one_and_what_is_unused_is_told() {
         ignore: Vec::new(),
     };
     let weights = Weights { files: vec![file("first.safetensors"), file("second.safetensors")], ..Weights::default() };
+    let folder = tempfile::tempdir().expect("a folder");
     let open = |name: &str| {
         let x: f32 = if name.starts_with("first") { 1.0 } else { 2.0 };
-        Ok(safetensors("F32", &x.to_le_bytes().repeat(4)).into())
+        let path = folder.path().join(name);
+        std::fs::write(&path, safetensors("F32", &x.to_le_bytes().repeat(4))).expect("written");
+        Ok(path)
     };
     let (made, coverage) = load::<f64>(&weights, &[matrix("w", 2, 2)], &open, &|_| None).expect("weights");
     assert_eq!(made["w"].float().data(), [2.0; 4]);

@@ -70,17 +70,24 @@ impl Session {
         let program = &self.runs[run].program;
         let all = frames(program);
         let forced = matches!(self.calls_of(run), None | Some((Calls::Forced(_), _)));
-        let (false, Some(end)) = (forced, self.target_words.id("<eos>")) else {
+        let ends = self.ends();
+        if forced || ends.is_empty() {
             return all;
-        };
+        }
         let Ok(trace) = self.trace(run) else {
             return all;
         };
         let ended = |call: &usize| {
             let id = program.find(&format!("gen.{call}.next.id"));
-            id.and_then(|id| trace.get(id)).is_some_and(|v| (0..v.shape().len()).all(|i| v.get(i) == end as f64))
+            id.and_then(|id| trace.get(id)).is_some_and(|v| (0..v.shape().len()).all(|i| ends.contains(&(v.get(i) as i64))))
         };
         (0..all).find(ended).map_or(all, |call| call + 1)
+    }
+
+    /// Ids that end a generation.
+    pub fn ends(&self) -> Vec<i64> {
+        let given = self.scenario.end.clone();
+        given.unwrap_or_else(|| self.target_words.id("<eos>").into_iter().collect())
     }
 
     /// Most tokens that the decoder of run `run` has positions for, where there is a limit.

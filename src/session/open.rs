@@ -1,7 +1,7 @@
 //! From a scenario to a session.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use super::check::settings;
@@ -11,15 +11,15 @@ use super::remarks::given;
 use super::training::optimiser;
 use super::{AnyBindings, Inputs, Run, RunKind, Session, Steps};
 use crate::model::config::ModelConfig;
-use crate::model::generate::{Calls, Choice, Part, generate};
+use crate::model::generate::{Barred, Calls, Choice, Part, generate};
 use crate::model::params::{ParamSpec, VocabSizes, parameters};
 use crate::model::validate::{self, ConfigProblem};
 use crate::model::{Forward, ModelBuilder, Outputs, forward};
 use crate::program::autodiff::backward;
 use crate::program::{BuildError, Builder, Program};
 use crate::scenario::diagnostic::{Problem, nearest};
-use crate::scenario::files::Bytes;
-use crate::scenario::schema::{self, Decode, Scenario, ViewSpec};
+use crate::source::{Mapped, Tokenizer};
+use crate::scenario::schema::{self, Decode, Scenario, ViewSpec, Vocabulary};
 use crate::scenario::tokenise::Vocab;
 use crate::scenario::weights;
 use crate::tensor::{Precision, Slice};
@@ -62,7 +62,7 @@ pub(super) fn open_beside(
     base: Option<&Arc<Session>>,
 ) -> Result<Session, Vec<Problem>> {
     let folder = origin.and_then(Path::parent);
-    let open_file = |name: &str| -> Result<Bytes, Msg> {
+    let locate = |name: &str| -> Result<PathBuf, Msg> {
         let path = folder.map_or_else(|| Path::new(name).to_owned(), |f| f.join(name));
         let unreadable = |e: std::io::Error| {
             Msg::new("scenario.unreadable").arg("file", escape(&path.display().to_string())).arg("why", e)
@@ -72,7 +72,7 @@ pub(super) fn open_beside(
         if meta.len() > LARGEST_FILE || !meta.is_file() {
             return Err(unreadable(std::io::Error::other("not a file of this kind")));
         }
-        std::fs::File::open(&path).and_then(|file| Bytes::map(&file)).map_err(unreadable)
+        Ok(path)
     };
     let read_text = |name: &str| -> Result<String, Msg> {
         // A scenario in a file may have a corpus of the same name beside it.
@@ -80,10 +80,18 @@ pub(super) fn open_beside(
         if let (Some(text), false) = (crate::scenario::embedded_corpus(name), beside) {
             return Ok(text.to_owned());
         }
-        String::from_utf8(open_file(name)?.to_vec()).map_err(|_| Msg::new("scenario.not_utf8"))
+        String::from_utf8(Mapped::open(&locate(name)?)?.to_vec()).map_err(|_| Msg::new("scenario.not_utf8"))
     };
     let mut problems = Vec::new();
-    let mut words = |vocabulary, at| match Vocab::new(vocabulary, at, &read_text) {
+    let read = |vocabulary: &Vocabulary, at: &str| match vocabulary {
+        Vocabulary::Tokenizer { file, size } => {
+            let tokenizer = locate(file).and_then(|path| Tokenizer::open(&path));
+            let tokenizer = tokenizer.map_err(|msg| Problem::new(format!("{at}.file"), msg))?;
+            Ok(Vocab::of_tokenizer(tokenizer, *size))
+        }
+        _ => Vocab::new(vocabulary, at, &read_text),
+    };
+    let mut words = |vocabulary, at| match read(vocabulary, at) {
         Ok(words) => Some(words),
         Err(problem) => {
             problems.push(problem);
@@ -148,9 +156,9 @@ pub(super) fn open_beside(
     let base = base.filter(|b| b.precision == precision);
     let known = base.map(|b| b.known(&scenario.weights));
     let loaded = match precision {
-        Precision::F64 => weights::load(&scenario.weights, &specs, &open_file, &|spec| known.as_ref()?.get_f64(spec))
+        Precision::F64 => weights::load(&scenario.weights, &specs, &locate, &|spec| known.as_ref()?.get_f64(spec))
             .map(|(b, c)| (AnyBindings::F64(b), c)),
-        Precision::F32 => weights::load(&scenario.weights, &specs, &open_file, &|spec| known.as_ref()?.get_f32(spec))
+        Precision::F32 => weights::load(&scenario.weights, &specs, &locate, &|spec| known.as_ref()?.get_f32(spec))
             .map(|(b, c)| (AnyBindings::F32(b), c)),
     };
     let (params, coverage) = match loaded {
@@ -343,11 +351,12 @@ pub(super) fn calls(s: &Session, decode: &Decode, at: &str) -> Result<Calls, Pro
                 from: prefix(&format!("{at}.decode.from"), from, words)?,
                 max_new: *max_new,
                 beams: *beams,
-                end: words.id("<eos>"),
+                end: s.ends().first().copied(),
             });
         }
     };
-    Ok(Calls::Free { from: prefix(&format!("{at}.decode.from"), from, words)?, max_new, choice })
+    let from = prefix(&format!("{at}.decode.from"), from, words)?;
+    Ok(Calls::Free { from, max_new, choice, barred: Barred::default() })
 }
 
 /// The scenario's own steps, else the plan of its first run.

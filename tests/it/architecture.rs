@@ -16,16 +16,12 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("kernels", &["tensor"]),
     ("trace", &["tensor", "program", "kernels"]),
     ("model", &["tensor", "program"]),
-<<<<<<< HEAD
     ("source", &["tensor"]),
     ("scenario", &["tensor", "program", "model", "trace", "source"]),
-=======
-    ("scenario", &["tensor", "program", "model", "trace"]),
-    ("checkpoint", &["scenario", "tensor", "model"]),
->>>>>>> 1d1b3c5 (checkpoint: a Hugging Face folder is a scenario, by families as data; record writes a run)
+    ("checkpoint", &["source", "scenario", "tensor", "model"]),
     ("walkthrough", &["tensor", "program", "trace"]),
     ("explain", &["tensor", "program", "trace", "walkthrough"]),
-    ("session", &["scenario", "walkthrough", "model", "tensor", "program", "trace"]),
+    ("session", &["source", "scenario", "walkthrough", "model", "tensor", "program", "trace"]),
     ("export", &["session", "explain", "walkthrough", "tensor", "program", "trace"]),
     ("debug", &["session", "explain", "checkpoint", "scenario", "walkthrough", "model", "tensor", "program", "kernels", "trace"]),
     (

@@ -41,7 +41,7 @@ fn water_class(precision: Precision, change: impl FnOnce(&mut tui_transformer::s
 }
 
 fn free(from: &[i64], max_new: usize, choice: Choice) -> Calls {
-    Calls::Free { from: from.to_vec(), max_new, choice }
+    Calls::Free { from: from.to_vec(), max_new, choice, barred: Default::default() }
 }
 
 fn sample(seed: u64) -> Choice {

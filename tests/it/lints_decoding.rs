@@ -38,7 +38,7 @@ impl<T: Real> Sink<T> for OneOff {
 fn a_cache_off_by_one() {
     let s = embedded("modern_decoder", bare);
     let run = s.run_named("greedy").unwrap();
-    let calls = Calls::Free { from: vec![0, 2, 3], max_new: 4, choice: Choice::Greedy };
+    let calls = Calls::Free { from: vec![0, 2, 3], max_new: 4, choice: Choice::Greedy, barred: Default::default() };
     let report = cache::compare(&s, run, &calls, &mut ()).unwrap();
     assert_eq!(Decoding::of_cache(&s, run, &report), None);
     let path = "gen.2.decoder.1.self_attn.v_cache";

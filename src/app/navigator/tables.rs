@@ -288,7 +288,7 @@ impl Navigator {
         let view = self.view()?;
         let run = &self.session.runs[view.run];
         let here = frame_of(&run.program.node(view.node).path)?;
-        let end = self.session.words("target").id("<eos>")?;
+        let end = *self.session.ends().first()?;
         let trace = self.trace(view.run)?;
         (0..=here).find(|call| {
             let chosen = run.program.find(&format!("gen.{call}.next.id"));
