@@ -76,7 +76,7 @@ fn main() {
     let vocab = VocabSizes { source: WORDS, target: WORDS };
     let bindings = weights(&config, vocab);
     for (name, tokens, cache) in [("cached", cached, true), ("uncached", uncached, false)] {
-        let calls = Calls::Free { from: vec![1], max_new: tokens, choice: Choice::Greedy };
+        let calls = Calls::Free { from: vec![1], max_new: tokens, choice: Choice::Greedy, barred: Default::default() };
         let built = Instant::now();
         let m = ModelBuilder::new(&config, vocab, false);
         let program = Arc::new(generate(m, None, &calls, &Part::whole(&calls), None, cache).unwrap());

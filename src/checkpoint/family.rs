@@ -247,11 +247,13 @@ impl Family {
     }
 
     fn parse(file: &str, text: &str) -> Result<Self, Msg> {
-        let options =
-            ron::Options::default().with_default_extension(ron::extensions::Extensions::IMPLICIT_SOME);
+        let options = ron::Options::default().with_default_extension(ron::extensions::Extensions::IMPLICIT_SOME);
         let mut family: Self = options.from_str(text).map_err(|e| {
             let place = format!("{}:{}", e.span.start.line, e.span.start.col);
-            Msg::new("family.syntax").arg("file", escape(file)).arg("place", place).arg("why", escape(&e.code.to_string()))
+            Msg::new("family.syntax")
+                .arg("file", escape(file))
+                .arg("place", place)
+                .arg("why", escape(&e.code.to_string()))
         })?;
         family.file = file.to_owned();
         Ok(family)

@@ -24,7 +24,8 @@ pub fn config(header: Option<&Gguf>) -> Map<String, Json> {
     // The settings of the architecture, whichever it is, are `gguf`.
     let own = all.get(architecture).cloned().unwrap_or(Json::Null);
     all.insert("gguf".to_owned(), own);
-    for (key, of) in [("eos_token_id", "tokenizer.ggml.eos_token_id"), ("bos_token_id", "tokenizer.ggml.bos_token_id")] {
+    for (key, of) in [("eos_token_id", "tokenizer.ggml.eos_token_id"), ("bos_token_id", "tokenizer.ggml.bos_token_id")]
+    {
         if let Some(id) = header.get(of).and_then(json) {
             all.insert(key.to_owned(), id);
         }

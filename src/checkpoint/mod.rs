@@ -106,7 +106,8 @@ pub fn open(source: &Path, given: &Given) -> Result<Opened, Diagnostic> {
     let mut scenario = runs::scenario(&reads, given, &generation, &mut notes).map_err(whole)?;
     scenario.name = called(source);
     scenario.precision = Precision::F32;
-    scenario.weights = Weights { files: vec![tensors::weight_file(place.weights, &found, unused)], ..Weights::default() };
+    scenario.weights =
+        Weights { files: vec![tensors::weight_file(place.weights, &found, unused)], ..Weights::default() };
     Ok(Opened { scenario, origin: place.config, names, notes })
 }
 
@@ -136,7 +137,8 @@ impl Place {
             }
             None => {
                 let name = source.to_string_lossy();
-                let msg = Msg::new("checkpoint.no_weights").arg("folder", escape(&name)).arg("files", WEIGHTS.join(", "));
+                let msg =
+                    Msg::new("checkpoint.no_weights").arg("folder", escape(&name)).arg("files", WEIGHTS.join(", "));
                 let help = msg.help();
                 Err(Diagnostic::whole(&name, msg, help))
             }

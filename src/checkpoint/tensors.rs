@@ -177,13 +177,7 @@ fn rewrites(
 }
 
 /// Whether the tensors have the parameter's shape, as far as axes of length 1 do not matter.
-fn fits(
-    family: &Family,
-    spec: &ParamSpec,
-    mut found: Found,
-    stacked: bool,
-    file: &Weighty<f32>,
-) -> Result<Found, Msg> {
+fn fits(family: &Family, spec: &ParamSpec, mut found: Found, stacked: bool, file: &Weighty<f32>) -> Result<Found, Msg> {
     let each = if stacked { &spec.shape.dims()[spec.shape.dims().len().min(1)..] } else { spec.shape.dims() };
     let long = |dims: &[usize]| dims.iter().copied().filter(|n| *n != 1).collect::<Vec<_>>();
     let wrong = |name: &str, dims: &[usize], why: &'static str| {
@@ -197,8 +191,9 @@ fn fits(
     let mut reshaped = false;
     for name in &found.from {
         let dims = file.info(name).map_or(&[][..], |info| info.dims.as_slice());
-        let plan = Plan::new(dims, &found.with)
-            .map_err(|unfit| wrong(name, dims, "checkpoint.rewrite").arg("rewrite", unfit.rewrite).arg("shape", unfit.shape))?;
+        let plan = Plan::new(dims, &found.with).map_err(|unfit| {
+            wrong(name, dims, "checkpoint.rewrite").arg("rewrite", unfit.rewrite).arg("shape", unfit.shape)
+        })?;
         if plan.dims() != each {
             if long(plan.dims()) != long(each) {
                 let key = if found.with.is_empty() { "checkpoint.shape" } else { "checkpoint.rewritten_shape" };
@@ -218,12 +213,7 @@ fn fits(
 }
 
 /// Tensors that no parameter needs and that the family does not know as such.
-fn surplus(
-    family: &Family,
-    values: &Values,
-    file: &Weighty<f32>,
-    used: &BTreeSet<String>,
-) -> Result<Vec<Msg>, Msg> {
+fn surplus(family: &Family, values: &Values, file: &Weighty<f32>, used: &BTreeSet<String>) -> Result<Vec<Msg>, Msg> {
     let ignored = ignored(family, values)?;
     let ignored: Vec<GlobMatcher> = ignored.iter().filter_map(|pattern| glob(pattern)).collect();
     let is_ignored = |name: &str| {

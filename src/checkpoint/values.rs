@@ -114,10 +114,7 @@ impl Values {
     /// Where it is another value, or none.
     pub fn number(&self, at: &str, expr: &Expr, with: &[(&str, usize)]) -> Result<f64, Msg> {
         let value = self.json(at, expr, with)?.unwrap_or(Json::Null);
-        value
-            .as_f64()
-            .filter(|x| x.is_finite())
-            .ok_or_else(|| self.no_number("family.number", at, expr, &value))
+        value.as_f64().filter(|x| x.is_finite()).ok_or_else(|| self.no_number("family.number", at, expr, &value))
     }
 
     fn no_number(&self, key: &'static str, at: &str, expr: &Expr, value: &Json) -> Msg {

@@ -9,7 +9,9 @@ use super::compare_report::{self, Head};
 use super::global::Global;
 use super::{Failure, common, value};
 use crate::debug::compare::alias::Table;
-use crate::debug::compare::{Failed, Mode, Options, Policy, Reference, Tolerance, Unopened, compare, is_file_of_tensors};
+use crate::debug::compare::{
+    Failed, Mode, Options, Policy, Reference, Tolerance, Unopened, compare, is_file_of_tensors,
+};
 use crate::text::{Lang, Msg};
 
 /// What a step is computed from.

@@ -26,9 +26,9 @@ pub mod inputs;
 pub mod man;
 pub mod open;
 pub mod play;
+pub mod record;
 #[cfg(feature = "tui")]
 pub mod snapshot;
-pub mod record;
 pub mod steps;
 pub mod tensors;
 pub mod tokenize;

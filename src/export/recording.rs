@@ -96,7 +96,9 @@ impl View for Node<'_> {
     fn data(&self) -> Cow<'_, [u8]> {
         fn bytes<T: Real>(value: &Value<T>, width: usize) -> Vec<u8> {
             match value {
-                Value::Float(t) => t.data().iter().flat_map(|x| x.bits().to_le_bytes().into_iter().take(width)).collect(),
+                Value::Float(t) => {
+                    t.data().iter().flat_map(|x| x.bits().to_le_bytes().into_iter().take(width)).collect()
+                }
                 Value::Int(t) => t.data().iter().flat_map(|x| x.to_le_bytes()).collect(),
                 Value::Bool(t) => t.data().iter().map(|x| u8::from(*x)).collect(),
             }

@@ -100,9 +100,9 @@ impl<T: Real> Weighty<T> {
         for entry in opened.entries() {
             let usable = match entry.number_type {
                 NumberType::Ggml(_)
-                | NumberType::Plain(
-                    Dtype::F64 | Dtype::F32 | Dtype::F16 | Dtype::BF16 | Dtype::I64 | Dtype::I32,
-                ) => Ok(()),
+                | NumberType::Plain(Dtype::F64 | Dtype::F32 | Dtype::F16 | Dtype::BF16 | Dtype::I64 | Dtype::I32) => {
+                    Ok(())
+                }
                 NumberType::Plain(other) => Err(format!("{other:?}")),
             };
             self.tensors.insert(entry.name.clone(), Info { dims: entry.shape.clone(), usable, file });

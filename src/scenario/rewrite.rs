@@ -72,11 +72,24 @@ pub struct Plan {
 #[derive(Clone, Copy, Debug)]
 enum Step {
     /// `[outer, rows, cols]` from `[outer, cols, rows]`.
-    Transpose { rows: usize, cols: usize },
+    Transpose {
+        rows: usize,
+        cols: usize,
+    },
     /// `[outer, kept, inner]` from `[outer, len, inner]`.
-    Slice { len: usize, kept: usize, inner: usize, from: usize, step: usize },
+    Slice {
+        len: usize,
+        kept: usize,
+        inner: usize,
+        from: usize,
+        step: usize,
+    },
     /// `[heads, 2, half, inner]` from `[heads, half, 2, inner]`, or the other way around.
-    Regroup { a: usize, b: usize, inner: usize },
+    Regroup {
+        a: usize,
+        b: usize,
+        inner: usize,
+    },
     Add(f64),
     Multiply(f64),
 }
@@ -228,7 +241,10 @@ mod tests {
         assert_eq!(made(&[16], &[parts(2, 4, 0, 2)]), (vec![8], vec![0., 1., 2., 3., 8., 9., 10., 11.]));
         assert_eq!(made(&[8], &[Rewrite::Halves(2)]).1, [0., 2., 1., 3., 4., 6., 5., 7.]);
         assert_eq!(made(&[12], &[Rewrite::Halves(2), Rewrite::Pairs(2)]).1, (0..12).map(f64::from).collect::<Vec<_>>());
-        assert_eq!(made(&[1, 3], &[Rewrite::Reshape(vec![3]), Rewrite::Multiply(2.0), Rewrite::Add(1.0)]).1, [1., 3., 5.]);
+        assert_eq!(
+            made(&[1, 3], &[Rewrite::Reshape(vec![3]), Rewrite::Multiply(2.0), Rewrite::Add(1.0)]).1,
+            [1., 3., 5.]
+        );
     }
 
     #[test]

@@ -1,6 +1,8 @@
+use std::collections::BTreeMap;
+
 use super::*;
-use crate::scenario::tensors::read_tensors;
 use crate::scenario::schema::InitRule;
+use crate::scenario::tensors::read_tensors;
 use crate::tensor::Axis;
 
 fn matrix(path: &str, out: usize, width: usize) -> ParamSpec {

@@ -79,7 +79,8 @@ impl Session {
         };
         let ended = |call: &usize| {
             let id = program.find(&format!("gen.{call}.next.id"));
-            id.and_then(|id| trace.get(id)).is_some_and(|v| (0..v.shape().len()).all(|i| ends.contains(&(v.get(i) as i64))))
+            id.and_then(|id| trace.get(id))
+                .is_some_and(|v| (0..v.shape().len()).all(|i| ends.contains(&(v.get(i) as i64))))
         };
         (0..all).find(ended).map_or(all, |call| call + 1)
     }

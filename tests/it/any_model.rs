@@ -310,6 +310,7 @@ fn valid(d: &mut Draw<'_>) -> Scenario {
         target,
         labels,
         runs,
+        end: None,
         edits: Vec::new(),
         remarks: std::collections::BTreeMap::new(),
         symbols: std::collections::BTreeMap::new(),

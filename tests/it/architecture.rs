@@ -23,7 +23,21 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("explain", &["tensor", "program", "trace", "walkthrough"]),
     ("session", &["source", "scenario", "walkthrough", "model", "tensor", "program", "trace"]),
     ("export", &["session", "explain", "walkthrough", "tensor", "program", "trace"]),
-    ("debug", &["session", "explain", "checkpoint", "scenario", "walkthrough", "model", "tensor", "program", "kernels", "trace"]),
+    (
+        "debug",
+        &[
+            "session",
+            "explain",
+            "checkpoint",
+            "scenario",
+            "walkthrough",
+            "model",
+            "tensor",
+            "program",
+            "kernels",
+            "trace",
+        ],
+    ),
     (
         "app",
         &["debug", "export", "session", "explain", "scenario", "walkthrough", "model", "tensor", "program", "trace"],

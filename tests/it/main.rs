@@ -18,6 +18,7 @@ mod debugger_commands;
 mod debugger_terminal;
 mod decoding;
 mod expressions;
+mod families;
 mod golden;
 mod good_scenarios;
 mod gradients;
