@@ -156,8 +156,13 @@ fn activation_of(name: String) -> Result<&'static str, Error> {
 /// layers of different kinds have settings of their own, they are by that kind.
 fn rope(config: &Map<String, Json>) -> Json {
     let object = |key: &str| config.get(key).and_then(Json::as_object);
+    let longest = config.get("max_position_embeddings").or(config.get("n_positions")).and_then(Json::as_f64);
     if let Some(new) = object("rope_parameters").filter(|new| new.values().any(Json::is_object)) {
-        return Json::Object(new.clone());
+        let mut kinds = new.clone();
+        for rope in kinds.values_mut().filter_map(Json::as_object_mut) {
+            rope.insert("scaling".to_owned(), scaling(rope, longest));
+        }
+        return Json::Object(kinds);
     }
     let mut rope = Map::new();
     for key in ["rope_scaling", "rope_parameters"] {
@@ -172,5 +177,66 @@ fn rope(config: &Map<String, Json>) -> Json {
         let old = rope.get("type").cloned().unwrap_or_else(|| json!("default"));
         rope.insert("rope_type".to_owned(), old);
     }
+    rope.insert("scaling".to_owned(), scaling(&rope, longest));
     Json::Object(rope)
+}
+
+/// Our setting for the scaling of rotary positions, with what transformers assumes where something is not given; null
+/// where there is none.
+fn scaling(rope: &Map<String, Json>, longest: Option<f64>) -> Json {
+    let number = |key: &str| rope.get(key).and_then(Json::as_f64);
+    let original = number("original_max_position_embeddings").or(longest);
+    let stretched = longest.zip(original).map(|(longest, original)| longest / original);
+    let whole = |x: Option<f64>| x.map_or(Json::Null, |x| json!(x as u64));
+    let given = |keys: &[(&str, &str)]| -> Map<String, Json> {
+        let value = |key: &str| rope.get(key).filter(|v| !v.is_null()).cloned();
+        keys.iter().filter_map(|(ours, theirs)| Some(((*ours).to_owned(), value(theirs)?))).collect()
+    };
+    match rope.get("rope_type").and_then(Json::as_str).unwrap_or("default") {
+        "default" => Json::Null,
+        "linear" => json!({ "Linear": given(&[("factor", "factor")]) }),
+        "dynamic" => {
+            let mut made = given(&[("factor", "factor")]);
+            made.insert("original".to_owned(), whole(longest));
+            json!({ "Dynamic": made })
+        }
+        "llama3" => {
+            let mut made = given(&[
+                ("factor", "factor"),
+                ("low_freq_factor", "low_freq_factor"),
+                ("high_freq_factor", "high_freq_factor"),
+            ]);
+            made.insert("original".to_owned(), whole(original));
+            json!({ "Llama3": made })
+        }
+        "yarn" => {
+            let mut made = given(&[
+                ("factor", "factor"),
+                ("beta_fast", "beta_fast"),
+                ("beta_slow", "beta_slow"),
+                ("attention_factor", "attention_factor"),
+                ("mscale", "mscale"),
+                ("mscale_all_dim", "mscale_all_dim"),
+                ("truncate", "truncate"),
+            ]);
+            made.insert("original".to_owned(), whole(original));
+            if !made.contains_key("factor") {
+                made.insert("factor".to_owned(), json!(stretched));
+            }
+            json!({ "Yarn": made })
+        }
+        "longrope" | "su" => {
+            let mut made = given(&[("short", "short_factor"), ("long", "long_factor")]);
+            made.insert("original".to_owned(), whole(original));
+            let factor = stretched.filter(|f| *f > 1.0).or_else(|| number("factor")).unwrap_or(1.0);
+            let usual = match original {
+                Some(original) if factor > 1.0 => (1.0 + factor.ln() / original.ln()).sqrt(),
+                _ => 1.0,
+            };
+            made.insert("attention_factor".to_owned(), json!(number("attention_factor").unwrap_or(usual)));
+            json!({ "LongRope": made })
+        }
+        // The model has no such setting, and its error says which there are.
+        other => json!({ other: {} }),
+    }
 }

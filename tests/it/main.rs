@@ -22,6 +22,7 @@ mod families;
 mod golden;
 mod good_scenarios;
 mod gradients;
+mod hostile_checkpoints;
 mod injected_faults;
 mod invariants;
 mod lints;
