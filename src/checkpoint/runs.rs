@@ -150,7 +150,47 @@ fn sides(reads: &Reads<'_>, given: &Given, notes: &mut Vec<Msg>) -> Result<Sides
     if both && sides.target.is_none() {
         sides.target = Some(vec![vec![start(family, values)?]; sides.ids.len()]);
     }
+    fits(model, &sides)?;
     Ok(sides)
+}
+
+/// Whether the model has the ids, and the flags are as many as the ids.
+fn fits(model: &Model, sides: &Sides) -> Result<(), Msg> {
+    let both = [(&sides.ids, model.source_words)].into_iter().chain(sides.target.as_ref().map(|t| (t, model.target_words)));
+    for (rows, size) in both {
+        if let Some(id) = rows.iter().flatten().find(|id| usize::try_from(**id).map_or(true, |id| id >= size)) {
+            return Err(Msg::new("input.id_outside").arg("id", id).arg("size", size).arg("last", size.saturating_sub(1)));
+        }
+        if rows.iter().any(|row| row.len() != rows[0].len()) {
+            return Err(Msg::new("input.ragged"));
+        }
+    }
+    if let Some(target) = sides.target.as_ref().filter(|t| t.len() != sides.ids.len()) {
+        return Err(Msg::new("scenario.batch").arg("source", sides.ids.len()).arg("target", target.len()));
+    }
+    let (rows, tokens) = (sides.ids.len(), sides.ids[0].len());
+    let short = |given: usize, of: &str| {
+        Msg::new("input.flags").arg("option", of).arg("found", given).arg("rows", rows).arg("tokens", tokens)
+    };
+    if let Some(mask) = &sides.mask
+        && (mask.len() != rows || mask.iter().any(|row| row.len() != tokens))
+    {
+        return Err(short(mask.iter().flatten().count(), "mask"));
+    }
+    let Some(types) = &sides.types else {
+        return Ok(());
+    };
+    let count = model.config.embedding.token_types;
+    if count == 0 {
+        return Err(Msg::new("scenario.no_types"));
+    }
+    if types.len() != rows || types.iter().any(|row| row.len() != tokens) {
+        return Err(short(types.iter().flatten().count(), "types"));
+    }
+    match types.iter().flatten().find(|t| usize::try_from(**t).map_or(true, |t| t >= count)) {
+        Some(id) => Err(Msg::new("scenario.type_outside").arg("id", id).arg("count", count)),
+        None => Ok(()),
+    }
 }
 
 /// The first id of the decoder of an encoder-decoder.

@@ -108,7 +108,7 @@ fn one(
             } else {
                 vec![filled(name, candidate.layer, candidate.expert)]
             };
-            wanted.get_or_insert_with(|| names[..names.len().min(1)].concat());
+            wanted.get_or_insert_with(|| format!("{}{}", usual_prefix(family, file), names[..names.len().min(1)].concat()));
             if let Some(from) = there(family, &names, file) {
                 let with = rewrites(values, &at, &candidate.rule.with, &with, &from, file)?;
                 return fits(family, spec, Found { path: spec.path.clone(), from, with }, stacked, file);
@@ -129,6 +129,12 @@ fn one(
             None => missing("checkpoint.missing", &name),
         },
     })
+}
+
+/// The prefix that names of the file have, for messages.
+fn usual_prefix<'f>(family: &'f Family, file: &Weighty<f32>) -> &'f str {
+    let used = |prefix: &&String| file.names().any(|name| name.starts_with(prefix.as_str()));
+    family.prefixes.iter().find(used).map_or("", String::as_str)
 }
 
 /// The names with the prefix under which all of them are in the file.

@@ -29,6 +29,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "session",
             "explain",
             "checkpoint",
+            "source",
             "scenario",
             "walkthrough",
             "model",

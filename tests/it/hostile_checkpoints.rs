@@ -57,7 +57,7 @@ fn set(folder: &Path, key: &str, value: Json) {
 #[case("rms_norm_eps", json!(-1.0), "eps")]
 #[case("hidden_act", json!("gelu_of_mars"), "gelu_of_mars")]
 #[case("rope_parameters", json!({"rope_type": "martian", "rope_theta": 1e4}), "martian")]
-#[case("rope_parameters", json!({"rope_type": "default", "rope_theta": 0.0}), "base")]
+#[case("rope_parameters", json!({"rope_type": "default", "rope_theta": -1.0}), "base")]
 #[case("num_hidden_layers", json!(3), "model.layers.2.input_layernorm.weight")]
 #[case("num_hidden_layers", json!(1), "model.layers.1.")]
 #[case("attention_bias", json!(true), "q_proj.bias")]
