@@ -156,10 +156,14 @@ fn sides(reads: &Reads<'_>, given: &Given, notes: &mut Vec<Msg>) -> Result<Sides
 
 /// Whether the model has the ids, and the flags are as many as the ids.
 fn fits(model: &Model, sides: &Sides) -> Result<(), Msg> {
-    let both = [(&sides.ids, model.source_words)].into_iter().chain(sides.target.as_ref().map(|t| (t, model.target_words)));
+    let both =
+        [(&sides.ids, model.source_words)].into_iter().chain(sides.target.as_ref().map(|t| (t, model.target_words)));
     for (rows, size) in both {
         if let Some(id) = rows.iter().flatten().find(|id| usize::try_from(**id).map_or(true, |id| id >= size)) {
-            return Err(Msg::new("input.id_outside").arg("id", id).arg("size", size).arg("last", size.saturating_sub(1)));
+            return Err(Msg::new("input.id_outside")
+                .arg("id", id)
+                .arg("size", size)
+                .arg("last", size.saturating_sub(1)));
         }
         if rows.iter().any(|row| row.len() != rows[0].len()) {
             return Err(Msg::new("input.ragged"));

@@ -108,7 +108,9 @@ fn one(
             } else {
                 vec![filled(name, candidate.layer, candidate.expert)]
             };
-            wanted.get_or_insert_with(|| format!("{}{}", usual_prefix(family, file), names[..names.len().min(1)].concat()));
+            wanted.get_or_insert_with(|| {
+                format!("{}{}", usual_prefix(family, file), names[..names.len().min(1)].concat())
+            });
             if let Some(from) = there(family, &names, file) {
                 let with = rewrites(values, &at, &candidate.rule.with, &with, &from, file)?;
                 return fits(family, spec, Found { path: spec.path.clone(), from, with }, stacked, file);
