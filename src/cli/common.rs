@@ -8,6 +8,9 @@ use super::global::Global;
 use super::inputs;
 use super::{Failure, value};
 use crate::checkpoint;
+use crate::app::app::App;
+use crate::app::args::StepTarget;
+use crate::export::select::Selection;
 use crate::scenario::diagnostic::Diagnostic;
 use crate::scenario::{self, Loaded};
 use crate::session::{self, Session, Steps};
@@ -113,6 +116,18 @@ pub fn run(session: &Session, name: &str) -> Result<usize, Failure> {
         let names: Vec<&str> = session.runs.iter().map(|r| r.name.as_str()).collect();
         Msg::new("cli.no_run").arg("name", escape(name)).arg("names", escape(&names.join(", "))).into()
     })
+}
+
+/// To the step, or sub-step, of these numbers.
+///
+/// # Errors
+/// Where there is no such step.
+pub fn go_to_step(app: &mut App, numbers: &[u32]) -> Result<(), Failure> {
+    if app.nav.to_step(&StepTarget::Number(numbers.to_vec())) {
+        return Ok(());
+    }
+    let last = app.nav.steps.list().last().map_or(0, |s| s.number[0]);
+    Err(Msg::new("cli.no_step").arg("step", Selection::One(numbers.to_vec())).arg("last", last).into())
 }
 
 /// A run that cannot run.

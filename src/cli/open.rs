@@ -12,9 +12,7 @@ use super::global::Global;
 use super::{Failure, value};
 #[cfg(feature = "tui")]
 use crate::app::{
-    action::Action,
     app::App,
-    args::StepTarget,
     config::{ColorMode, Config, Warning, parse_theme},
     keymap::Keymap,
     ui::Settings,
@@ -161,7 +159,7 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     app.ui.warn(chosen.warnings);
     let mut effects = Vec::new();
     if let Some(Selection::One(path)) = &args.step {
-        app.act(Action::Step(StepTarget::Number(path.clone())), &mut effects);
+        common::go_to_step(&mut app, path)?;
     }
     if let Some(commands) = commands {
         for action in commands {

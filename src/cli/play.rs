@@ -10,7 +10,6 @@ use super::global::Global;
 use super::{Failure, common, value};
 use crate::app::action::Action;
 use crate::app::app::App;
-use crate::app::args::StepTarget;
 use crate::app::command;
 use crate::app::effect::Effect;
 use crate::app::messages::{Level, Message};
@@ -77,7 +76,7 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     let settings = Settings { lang, digits: global.number().unwrap_or_default(), ..Settings::default() };
     let mut app = App::new(session, run, settings);
     if let Some(Selection::One(path)) = &args.step {
-        app.act(Action::Step(StepTarget::Number(path.clone())), &mut Vec::new());
+        common::go_to_step(&mut app, path)?;
     }
     play(&mut app, commands, args.json, &mut io::stdout().lock())
 }

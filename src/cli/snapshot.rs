@@ -9,7 +9,7 @@ use super::global::Global;
 use super::{Failure, common, open, play, value};
 use crate::app::action::Action;
 use crate::app::app::App;
-use crate::app::args::{Arg, StepTarget};
+use crate::app::args::Arg;
 use crate::app::messages::Level;
 use crate::app::view::View;
 use crate::export::{file::Target, select::Selection};
@@ -125,7 +125,7 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     app.ui.keymap = chosen.keymap;
     let mut effects = Vec::new();
     if let Some(Selection::One(path)) = &args.step {
-        app.act(Action::Step(StepTarget::Number(path.clone())), &mut effects);
+        common::go_to_step(&mut app, path)?;
     }
     for line in &args.execute {
         let told = app.tell(Action::parse(line.trim().trim_start_matches(':'))?);

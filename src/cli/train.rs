@@ -10,6 +10,7 @@ use clap::ValueEnum;
 use super::global::Global;
 use super::train_report::{Progress, Report};
 use super::{Failure, common, complain, value};
+use crate::program::{Name, Role};
 use crate::export::checkpoint;
 use crate::program::optimiser::{Method, Optimiser};
 use crate::scenario::schema::OptimiserKind;
@@ -300,8 +301,8 @@ impl Job<'_> {
 
     /// Says where the optimiser of a state is another than this one: what it remembered is not used.
     fn compare_memory<T: Real>(&self, state: &State<T>) {
-        let has = |slot: &str| state.values.keys().any(|path| path.ends_with(slot));
-        let was = match (has(".m_before"), has(".velocity_before")) {
+        let has = |slot: &Role| state.values.keys().any(|path| Name::parse(path).last() == slot);
+        let was = match (has(&Role::FirstMomentBefore), has(&Role::VelocityBefore)) {
             (true, _) => "adam",
             (_, true) => "sgd",
             _ => return,

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::model::generate::Calls;
-use crate::program::{NodeId, Program};
+use crate::program::{Block, Node, NodeId, Program, Role};
 use crate::session::Session;
 use crate::session::generation::{Failed, frame_flops, frame_of, frames};
 use crate::tensor::{Precision, Real, Shape, Value};
@@ -58,8 +58,8 @@ pub fn compare<S: Sink<f32> + Sink<f64>>(
     let cached = session.generation(run, calls, true).map_err(Failed::Build)?;
     let mut pairs: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
     for (id, node) in cached.nodes() {
-        if frame_of(&node.path).is_some()
-            && let Some(other) = partner(&whole, &node.path)
+        if frame_of(node).is_some()
+            && let Some(other) = partner(&whole, node)
             && fits(&whole.node(other).shape, &node.shape)
             && whole.node(other).dtype == node.dtype
         {
@@ -85,13 +85,14 @@ pub fn compare<S: Sink<f32> + Sink<f64>>(
 
 /// The node of the uncached run that holds what `path` of the cached one does: the same path, and for a cache the
 /// keys or values of all positions.
-fn partner(whole: &Program, path: &str) -> Option<NodeId> {
-    for (cache, all) in [("k_cache", ["k_rotated", "k"]), ("v_cache", ["v", "v"])] {
-        if let Some(base) = path.strip_suffix(cache) {
-            return all.iter().find_map(|n| whole.find(&format!("{base}{n}")));
-        }
-    }
-    whole.find(path)
+fn partner(whole: &Program, node: &Node) -> Option<NodeId> {
+    let name = &node.name;
+    let all: &[Role] = match name.last() {
+        Role::KeyCache => &[Role::KeyRotated, Role::Key],
+        Role::ValueCache => &[Role::Value],
+        _ => return whole.find(&node.path),
+    };
+    all.iter().find_map(|role| whole.named(&name.sibling(role)))
 }
 
 /// Whether the last cells of `whole` along each axis can be compared with all of `part`.
@@ -117,24 +118,21 @@ pub fn cache_bytes(program: &Program, precision: Precision) -> Vec<u64> {
     let mut bytes = vec![0; frames(program)];
     let mut fixed = 0;
     for (_, node) in program.nodes() {
-        let Some(frame) = frame_of(&node.path).filter(|f| *f < bytes.len()) else {
+        let Some(frame) = frame_of(node).filter(|f| *f < bytes.len()) else {
             continue;
         };
-        let Some((scope, name)) = node.path.rsplit_once('.') else {
+        let name = &node.name;
+        if !name.inner.is_empty() {
             continue;
-        };
+        }
         let size = node.shape.len() as u64 * each;
-        let has = |n: &str| program.find(&format!("{scope}.{n}")).is_some();
-        if scope.ends_with(".cross_attn") && matches!(name, "k" | "v") {
-            fixed += size;
-        } else if scope.ends_with(".self_attn") {
-            let held = match name {
-                "k_cache" | "v_cache" => true,
-                "k" => !has("k_cache"),
-                "v" => !has("v_cache"),
-                _ => false,
-            };
-            bytes[frame] += if held { size } else { 0 };
+        let has = |role: Role| program.named(&name.sibling(role)).is_some();
+        match (name.site.block(), &name.role) {
+            (Some(Block::CrossAttention), Role::Key | Role::Value) => fixed += size,
+            (Some(Block::SelfAttention), Role::KeyCache | Role::ValueCache) => bytes[frame] += size,
+            (Some(Block::SelfAttention), Role::Key) if !has(Role::KeyCache) => bytes[frame] += size,
+            (Some(Block::SelfAttention), Role::Value) if !has(Role::ValueCache) => bytes[frame] += size,
+            _ => {}
         }
     }
     bytes.iter().map(|b| b + fixed).collect()
@@ -177,7 +175,7 @@ impl<T: Real, S: Sink<T>> Sink<T> for Comparer<'_, S> {
             // What kind of NaN comes out is no part of the contract.
             let same = |(i, bits): (usize, &u64)| value.bits(i) == *bits || value.get(i).is_nan() && is_nan::<T>(*bits);
             let far = wanted.iter().enumerate().position(|pair| !same(pair));
-            if let (Some(flat), Some(frame)) = (far, frame_of(&node.path)) {
+            if let (Some(flat), Some(frame)) = (far, frame_of(node)) {
                 if self.report.different.last() != Some(&frame) {
                     self.report.different.push(frame);
                 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::program::{NodeId, Program};
+use crate::program::{Name, NodeId, Program, Role, Step};
 use crate::tensor::{Axis, Real, Shape, Value};
 use crate::trace::derive::Cell;
 use crate::trace::{AnyTrace, Edit, Trace};
@@ -87,7 +87,7 @@ fn earlier_row<T: Real>(
 ) -> Option<usize> {
     let node = program.node(id);
     let (row_axis, key_axis) = axes(&node.shape, tokens)?;
-    let scores = key_axis.filter(|_| before_softmax(&node.path));
+    let scores = key_axis.filter(|_| before_softmax(&node.name));
     (0..node.shape.len())
         .filter(|i| before.bits(*i) != after.bits(*i))
         .map(|i| node.shape.unflat(i))
@@ -109,14 +109,20 @@ pub(super) fn axes(shape: &Shape, tokens: usize) -> Option<(usize, Option<usize>
 }
 
 /// Whether a score stands there that the mask may still hide.
-pub(super) fn before_softmax(path: &str) -> bool {
-    let last = path.rsplit('.').next().unwrap_or(path);
-    last.starts_with("scores") || matches!(last, "masked_scores" | "shifted")
+pub(super) fn before_softmax(name: &Name) -> bool {
+    matches!(
+        name.last(),
+        Role::Scores
+            | Role::ScoresRaw
+            | Role::MaskedScores
+            | Role::Shifted
+            | Role::Step(Step::ScoresRawGrouped | Step::ScoresRawLeft | Step::ScoresRawRight)
+    )
 }
 
 /// The mask of the attention that `id` belongs to.
 pub(super) fn mask_near(program: &Program, id: NodeId) -> Option<String> {
     let scope = program.enclosing(id, |k| *k == crate::program::ScopeKind::Attention)?;
-    let path = format!("{}.mask", program.scope(scope).path);
-    program.find(&path).map(|_| path)
+    let mask = program.named(&program.scope(scope).name.then(Role::Mask))?;
+    Some(program.node(mask).path.to_string())
 }

@@ -3,11 +3,12 @@
 //! A condition that names no tensor, or says `it`, is about each tensor it is asked of: those of a step. It holds where it
 //! does for any cell.
 
-use super::eval_context::{EvalContext, Target};
+use super::eval_context::EvalContext;
 use super::expr::{Expr, ExprError, Fault, Holds};
 use crate::tensor::DType;
 use crate::text::{Msg, NumberFormat};
 use crate::trace::derive::Cell;
+use crate::session::locate::Address;
 
 /// A condition on recorded values.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,7 +20,7 @@ pub struct Condition {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Met {
     /// The tensor it was met by; `None` for a condition that names its tensors.
-    pub target: Option<Target>,
+    pub target: Option<Address>,
     /// The first cell it was met by: run and cell.
     pub cell: Option<(usize, Cell)>,
     /// What was measured, as written: `row_sum`.
@@ -61,7 +62,7 @@ impl Condition {
     ///
     /// # Errors
     /// Where it cannot be told: shapes that do not fit.
-    pub fn met(&self, here: &EvalContext<'_>, targets: &[Target]) -> Result<Option<Met>, ExprError> {
+    pub fn met(&self, here: &EvalContext<'_>, targets: &[Address]) -> Result<Option<Met>, ExprError> {
         if !self.expr.is_about_it() {
             return self.met_by(here, None);
         }
@@ -81,7 +82,7 @@ impl Condition {
         Ok(None)
     }
 
-    fn met_by(&self, here: &EvalContext<'_>, target: Option<&Target>) -> Result<Option<Met>, ExprError> {
+    fn met_by(&self, here: &EvalContext<'_>, target: Option<&Address>) -> Result<Option<Met>, ExprError> {
         let here = EvalContext { it: target, ..*here };
         match self.expr.holds(&here) {
             Ok(None) => Ok(None),
@@ -91,7 +92,7 @@ impl Condition {
         }
     }
 
-    fn report(&self, here: &EvalContext<'_>, target: Option<&Target>, holds: &Holds) -> Met {
+    fn report(&self, here: &EvalContext<'_>, target: Option<&Address>, holds: &Holds) -> Met {
         // What is compared may be a number (the largest) or as large as the comparison (every row's sum).
         let measured = self.expr.measured();
         let array = measured.as_ref().and_then(|e| e.eval(here).ok());

@@ -1,7 +1,7 @@
 //! Two runs side by side: which paths stand beside which, and where their cells differ. Plain data; a screen steps
 //! through it.
 
-use crate::program::{NodeId, Program};
+use crate::program::{Name, Node, NodeId, Program};
 use crate::tensor::{Axis, Shape};
 use crate::trace::{AnyTrace, AnyValue};
 
@@ -10,12 +10,13 @@ use crate::trace::{AnyTrace, AnyValue};
 pub enum Mapping {
     /// The one of the same path: two runs of one program, two precisions, exact and rounded.
     Same,
-    /// `from` at the beginning of a path becomes `to`: `decoder.0.` and `decoder.1.`, or nothing and `gen.2.`.
-    Prefix {
+    /// What is in the scope `from` is next to the same in the scope `to`: `decoder.0` and `decoder.1`, or the whole
+    /// program and `gen.2`.
+    Scopes {
         /// On the left.
-        from: String,
+        from: Name,
         /// On the right.
-        to: String,
+        to: Name,
     },
     /// The same path in one decoding call, `gen.2.` before it; what the calls have in common (the encoder) beside
     /// itself: training beside inference.
@@ -72,7 +73,7 @@ pub fn pair(left: &AnyTrace, right: &AnyTrace, mapping: &Mapping, align: Align) 
     let (ours, theirs) = (left.program(), right.program());
     let mut pairs = Vec::new();
     for (id, node) in ours.nodes() {
-        let Some(other) = beside(theirs, &node.path, mapping) else {
+        let Some(other) = beside(theirs, node, mapping) else {
             continue;
         };
         if !left.reached(id) || !right.reached(other) {
@@ -126,11 +127,12 @@ pub fn previous_difference(pairs: &[PathPair], from: usize) -> Option<usize> {
     (0..from.min(pairs.len())).rev().find(|i| pairs[*i].differing > 0)
 }
 
-fn beside(right: &Program, path: &str, mapping: &Mapping) -> Option<NodeId> {
+fn beside(right: &Program, node: &Node, mapping: &Mapping) -> Option<NodeId> {
+    let same = || right.find(&node.path);
     match mapping {
-        Mapping::Same | Mapping::Heads { .. } => right.find(path),
-        Mapping::Prefix { from, to } => right.find(&format!("{to}{}", path.strip_prefix(from)?)),
-        Mapping::Call(call) => right.find(&format!("gen.{call}.{path}")).or_else(|| right.find(path)),
+        Mapping::Same | Mapping::Heads { .. } => same(),
+        Mapping::Scopes { from, to } => right.named(&node.name.moved(from, to)?),
+        Mapping::Call(call) => right.named(&node.name.in_call(*call as u32)).or_else(same),
     }
 }
 

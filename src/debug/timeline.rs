@@ -1,8 +1,6 @@
 //! What is known when: at which step of a list each node has been computed, which nodes no step shows, and where a
 //! symbol is shown.
 
-use std::collections::HashMap;
-
 use crate::program::{NodeId, Op};
 use crate::session::generation::frame_of;
 use crate::session::{Session, Steps};
@@ -10,8 +8,6 @@ use crate::session::{Session, Steps};
 /// An index of a step list.
 #[derive(Debug, Default)]
 pub struct Timeline {
-    /// Step and view of each symbol, in order.
-    symbols: HashMap<String, Vec<(usize, usize)>>,
     /// By run and node: the step that it is computed for; empty for a run that no step is of.
     computed: Vec<Vec<usize>>,
     /// By step: nodes computed on the way to it that no step shows.
@@ -29,7 +25,6 @@ impl Timeline {
         let list = steps.list();
         let runs = &session.runs;
         let mut t = Self {
-            symbols: HashMap::new(),
             computed: vec![Vec::new(); runs.len()],
             hidden: vec![Vec::new(); list.len()],
             frames: Vec::with_capacity(list.len()),
@@ -38,7 +33,7 @@ impl Timeline {
         let mut last = vec![0; runs.len()];
         let mut frames = vec![None; runs.len()];
         for (at, step) in list.iter().enumerate() {
-            for (v, view) in step.views.iter().enumerate() {
+            for view in &step.views {
                 let (run, program) = (view.run, &runs[view.run].program);
                 if shown[run].is_empty() {
                     shown[run] = vec![false; program.len()];
@@ -54,11 +49,9 @@ impl Timeline {
                         wanted.extend(&program.node(node).inputs);
                     }
                 }
-                let place = (at, v);
-                t.symbols.entry(view.symbol.clone()).or_default().push(place);
             }
-            let mut paths = step.views.iter().map(|v| &runs[v.run].program.node(v.node).path);
-            let frame = paths.find_map(|path| frame_of(path)).or(frames[step.run]);
+            let mut nodes = step.views.iter().map(|v| runs[v.run].program.node(v.node));
+            let frame = nodes.find_map(frame_of).or(frames[step.run]);
             frames[step.run] = frame;
             t.frames.push(frame);
         }
@@ -91,15 +84,5 @@ impl Timeline {
     /// The decoding call that step `at` is of; between calls, the one before.
     pub fn frame(&self, at: usize) -> Option<usize> {
         self.frames.get(at).copied().flatten()
-    }
-
-    /// Where `symbol` is shown, as steps and views, in order.
-    pub fn shown(&self, symbol: &str) -> &[(usize, usize)] {
-        self.symbols.get(symbol).map_or(&[], Vec::as_slice)
-    }
-
-    /// All symbols, in no order.
-    pub fn symbols(&self) -> impl Iterator<Item = &str> {
-        self.symbols.keys().map(String::as_str)
     }
 }

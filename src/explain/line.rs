@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use super::mask::reasons;
 use super::piece::{Binds, Piece, constant, short, text, unary, written};
-use crate::program::{Affine, Binary, Leaf, NodeId, Op, Program, Reduction, ScopeKind, Unary};
+use crate::program::{Affine, Binary, Leaf, NodeId, Op, Program, Reduction, Role, ScopeKind, Step, Unary};
 use crate::text::{Lang, NumberFormat, tr};
 use crate::trace::derive::{Arithmetic, Cell, Replay};
 use crate::trace::{AnyTrace, AnyValue};
@@ -159,7 +159,7 @@ impl<'t> Explainer<'t> {
                 let piece = self.piece(cell, true, style);
                 spans.extend(piece.spans);
                 let masked = matches!(arithmetic, Arithmetic::Masked { mask, .. } if self.value(mask) != 0.0);
-                let hidden = value < MASKED_BELOW && node.path.ends_with("masked_scores");
+                let hidden = value < MASKED_BELOW && *node.name.last() == Role::MaskedScores;
                 spans.push(text(if masked && value == f64::NEG_INFINITY {
                     String::new()
                 } else if hidden {
@@ -381,8 +381,11 @@ impl<'t> Explainer<'t> {
         let right = program.node(b.node);
         match f {
             // Nothing is added where the mask lets a score through, nothing subtracted where exp is safe.
-            Binary::Add if right.path.ends_with("mask_bias_row") && zero(b) => inner(a),
-            Binary::Add if right.path.ends_with("mask_bias") && zero(b) => inner(a),
+            Binary::Add
+                if matches!(right.name.last(), Role::MaskBias | Role::Step(Step::MaskBiasRow)) && zero(b) =>
+            {
+                inner(a)
+            }
             Binary::Sub if matches!(right.op, Op::Unary(Unary::SoftmaxShift)) && zero(b) => inner(a),
             Binary::Add => Piece::join(inner(a), " + ", inner(b).signed_right(), Binds::Sum),
             Binary::Sub => Piece::join(inner(a), " - ", inner(b).inside(Binds::Product).signed(), Binds::Sum),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::doc::{CellValues, DerivationDoc, StepDoc, TensorDoc};
 use crate::explain::{Explainer, Style, formula};
-use crate::program::Program;
+use crate::program::{Name, Program, Role};
 use crate::session::{Session, Steps, stages};
 use crate::tensor::{ResolvedSlice, Value};
 use crate::text::{Lang, Msg, NumberFormat};
@@ -179,7 +179,7 @@ pub fn tensor(s: &Session, trace: &AnyTrace, view: &View) -> TensorDoc {
     let shape = view.shape();
     TensorDoc {
         symbol: view.symbol.clone(),
-        masked: path.ends_with("masked_scores") || path.ends_with("mask_bias"),
+        masked: matches!(Name::parse(&path).last(), Role::MaskedScores | Role::MaskBias),
         path,
         slice: view.slice.to_string(),
         shape: shape.dims().to_vec(),

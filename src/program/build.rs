@@ -6,8 +6,8 @@ use std::sync::Arc;
 use smallvec::{SmallVec, smallvec};
 
 use super::{
-    Affine, Binary, Constant, Inputs, Leaf, Mask, Node, NodeId, Op, Order, Pick, Program, Random, Reduction, Scope,
-    ScopeId, ScopeKind, Unary,
+    Affine, Binary, Constant, Inputs, Leaf, Local, Mask, Name, Node, NodeId, Op, Order, Pick, Program, Random,
+    Reduction, Role, Scope, ScopeId, ScopeKind, Unary,
 };
 use crate::tensor::{Axis, DType, MAX_RANK, Shape};
 
@@ -32,21 +32,27 @@ type Built = Result<NodeId, BuildError>;
 pub struct Builder {
     program: Program,
     stack: Vec<ScopeId>,
-    prefix: String,
+    scope: Name,
 }
 
 /// An open scope.
 #[derive(Debug)]
 #[must_use]
 pub struct Entered {
-    outer: String,
+    outer: Name,
 }
 
 impl Builder {
     /// An empty program.
     pub fn new() -> Self {
         let mut b = Self::default();
-        b.program.scopes.push(Scope { path: "".into(), kind: ScopeKind::Group, parent: None, nodes: 0..0 });
+        b.program.scopes.push(Scope {
+            name: Name::default(),
+            path: "".into(),
+            kind: ScopeKind::Group,
+            parent: None,
+            nodes: 0..0,
+        });
         b.stack.push(ScopeId(0));
         b
     }
@@ -56,7 +62,7 @@ impl Builder {
         if program.scopes.is_empty() {
             return Self::new();
         }
-        Self { program, stack: vec![ScopeId(0)], prefix: String::new() }
+        Self { program, stack: vec![ScopeId(0)], scope: Name::default() }
     }
 
     /// The program.
@@ -70,22 +76,23 @@ impl Builder {
         &self.program
     }
 
-    /// The path that `name` has in the current scope.
-    pub fn path(&self, name: &str) -> String {
-        match (self.prefix.is_empty(), name.is_empty()) {
-            (true, _) => name.to_owned(),
-            (false, true) => self.prefix.clone(),
-            (false, false) => format!("{}.{name}", self.prefix),
-        }
+    /// The name that `local` has in the current scope.
+    pub fn name(&self, local: impl Into<Local>) -> Name {
+        self.scope.with(&local.into())
     }
 
-    /// Builds inside a scope. An empty name groups without changing paths.
+    /// The path that `local` has in the current scope.
+    pub fn path(&self, local: impl Into<Local>) -> String {
+        self.name(local).to_string()
+    }
+
+    /// Builds inside a scope. [`Role::Whole`](super::name::Role::Whole) groups without changing paths.
     ///
     /// # Errors
     /// Those of `build`.
     pub fn scope<R>(
         &mut self,
-        name: &str,
+        name: impl Into<Local>,
         kind: ScopeKind,
         build: impl FnOnce(&mut Self) -> Result<R, BuildError>,
     ) -> Result<R, BuildError> {
@@ -96,19 +103,20 @@ impl Builder {
     }
 
     /// Opens a scope that [`Builder::leave`] closes; [`Builder::scope`] does both.
-    pub fn enter(&mut self, name: &str, kind: ScopeKind) -> Entered {
+    pub fn enter(&mut self, name: impl Into<Local>, kind: ScopeKind) -> Entered {
         let id = ScopeId(self.program.scopes.len() as u32);
-        let path: Arc<str> = self.path(name).into();
+        let name = self.name(name);
         let start = self.program.nodes.len() as u32;
         let parent = self.stack.last().copied();
-        self.program.scopes.push(Scope { path: Arc::clone(&path), kind, parent, nodes: start..start });
+        let path = name.to_string().into();
+        self.program.scopes.push(Scope { name: name.clone(), path, kind, parent, nodes: start..start });
         self.stack.push(id);
-        Entered { outer: std::mem::replace(&mut self.prefix, path.to_string()) }
+        Entered { outer: std::mem::replace(&mut self.scope, name) }
     }
 
     /// Closes the scope opened last.
     pub fn leave(&mut self, scope: Entered) {
-        self.prefix = scope.outer;
+        self.scope = scope.outer;
         if let Some(id) = self.stack.pop() {
             self.program.scopes[id.0 as usize].nodes.end = self.program.nodes.len() as u32;
         }
@@ -139,7 +147,7 @@ impl Builder {
         id
     }
 
-    fn fail(&self, name: &str, op: &Op, inputs: &[NodeId], why: impl Into<String>) -> BuildError {
+    fn fail(&self, name: &Name, op: &Op, inputs: &[NodeId], why: impl Into<String>) -> BuildError {
         let operands = inputs
             .iter()
             .map(|&i| {
@@ -148,24 +156,28 @@ impl Builder {
             })
             .collect::<Vec<_>>()
             .join(" and ");
-        BuildError { path: self.path(name), op: op.name(), operands, why: why.into() }
+        BuildError { path: name.to_string(), op: op.name(), operands, why: why.into() }
     }
 
     /// Appends a node after inferring the shape of its result.
     ///
     /// # Errors
     /// Where operands do not fit, or the path is taken.
-    pub fn push(&mut self, name: &str, op: Op, inputs: Inputs, leaf: Option<(Shape, DType)>) -> Built {
+    pub fn push(&mut self, name: impl Into<Local>, op: Op, inputs: Inputs, leaf: Option<(Shape, DType)>) -> Built {
+        self.append(self.name(name), op, inputs, leaf)
+    }
+
+    fn append(&mut self, name: Name, op: Op, inputs: Inputs, leaf: Option<(Shape, DType)>) -> Built {
         let operands: SmallVec<[(Shape, DType); 3]> =
             inputs.iter().map(|&i| (self.program.node(i).shape, self.program.node(i).dtype)).collect();
-        let (shape, dtype) = infer(&op, &operands, leaf).map_err(|why| self.fail(name, &op, &inputs, why))?;
+        let (shape, dtype) = infer(&op, &operands, leaf).map_err(|why| self.fail(&name, &op, &inputs, why))?;
         if shape.checked_len().is_none_or(|n| n > MAX_ELEMENTS) {
-            return Err(self.fail(name, &op, &inputs, format!("{shape} is too large")));
+            return Err(self.fail(&name, &op, &inputs, format!("{shape} is too large")));
         }
-        let path: Arc<str> = self.path(name).into();
+        let path: Arc<str> = name.to_string().into();
         let id = NodeId(self.program.nodes.len() as u32);
         match self.program.by_path.entry(Arc::clone(&path)) {
-            Entry::Occupied(_) => return Err(self.fail(name, &op, &inputs, "the path is taken")),
+            Entry::Occupied(_) => return Err(self.fail(&name, &op, &inputs, "the path is taken")),
             Entry::Vacant(slot) => slot.insert(id),
         };
         for (i, &input) in inputs.iter().enumerate() {
@@ -174,34 +186,33 @@ impl Builder {
             }
         }
         let scope = *self.stack.last().unwrap_or(&ScopeId(0));
-        self.program.nodes.push(Node { op, inputs, shape, dtype, path, scope, inline: false });
+        self.program.nodes.push(Node { op, inputs, shape, dtype, name, path, scope, inline: false });
         self.program.users.push(SmallVec::new());
         Ok(id)
     }
 
-    /// A parameter; its path is absolute, so that shared parameters are one node.
+    /// A parameter; its name is absolute, so that shared parameters are one node.
     ///
     /// # Errors
     /// Where it is there with another shape.
-    pub fn parameter(&mut self, path: &str, shape: Shape) -> Built {
-        if let Some(id) = self.program.find(path) {
+    pub fn parameter(&mut self, name: impl Into<Local>, shape: Shape) -> Built {
+        let name = Name::default().with(&name.into());
+        let op = Op::Leaf(Leaf::Parameter);
+        if let Some(id) = self.program.find(&name.to_string()) {
             let have = self.shape(id);
             if have.same_dims(&shape) {
                 return Ok(id);
             }
-            return Err(self.fail(path, &Op::Leaf(Leaf::Parameter), &[id], format!("wanted {shape}")));
+            return Err(self.fail(&name, &op, &[id], format!("wanted {shape}")));
         }
-        let outer = std::mem::take(&mut self.prefix);
-        let id = self.push(path, Op::Leaf(Leaf::Parameter), smallvec![], Some((shape, DType::Float)));
-        self.prefix = outer;
-        id
+        self.append(name, op, smallvec![], Some((shape, DType::Float)))
     }
 
     /// An input of the run.
     ///
     /// # Errors
     /// Where the path is taken.
-    pub fn input(&mut self, name: &str, dtype: DType, shape: Shape) -> Built {
+    pub fn input(&mut self, name: impl Into<Local>, dtype: DType, shape: Shape) -> Built {
         self.push(name, Op::Leaf(Leaf::Input(dtype)), smallvec![], Some((shape, dtype)))
     }
 
@@ -209,7 +220,7 @@ impl Builder {
     ///
     /// # Errors
     /// Where the path is taken or the length differs from the shape's.
-    pub fn constant(&mut self, name: &str, shape: Shape, values: Constant) -> Built {
+    pub fn constant(&mut self, name: impl Into<Local>, shape: Shape, values: Constant) -> Built {
         let dtype = match values {
             Constant::Int(_) => DType::Int,
             _ => DType::Float,
@@ -221,7 +232,7 @@ impl Builder {
     ///
     /// # Errors
     /// Where the path is taken or the length differs from the shape's.
-    pub fn mask(&mut self, name: &str, shape: Shape, reasons: Vec<u8>) -> Built {
+    pub fn mask(&mut self, name: impl Into<Local>, shape: Shape, reasons: Vec<u8>) -> Built {
         let leaf = Leaf::Mask(Arc::new(Mask { reasons }));
         self.push(name, Op::Leaf(leaf), smallvec![], Some((shape, DType::Bool)))
     }
@@ -230,7 +241,7 @@ impl Builder {
     ///
     /// # Errors
     /// Where the path is taken.
-    pub fn random(&mut self, name: &str, shape: Shape, random: Random) -> Built {
+    pub fn random(&mut self, name: impl Into<Local>, shape: Shape, random: Random) -> Built {
         self.push(name, Op::Leaf(Leaf::Random(random)), smallvec![], Some((shape, DType::Float)))
     }
 
@@ -238,7 +249,7 @@ impl Builder {
     ///
     /// # Errors
     /// Where shapes do not fit.
-    pub fn matmul(&mut self, name: &str, a: NodeId, b: NodeId) -> Built {
+    pub fn matmul(&mut self, name: impl Into<Local>, a: NodeId, b: NodeId) -> Built {
         self.push(name, Op::MatMul { transpose_a: false, transpose_b: false }, smallvec![a, b], None)
     }
 
@@ -246,7 +257,7 @@ impl Builder {
     ///
     /// # Errors
     /// Where shapes do not fit.
-    pub fn matmul_bt(&mut self, name: &str, a: NodeId, b: NodeId) -> Built {
+    pub fn matmul_bt(&mut self, name: impl Into<Local>, a: NodeId, b: NodeId) -> Built {
         self.push(name, Op::MatMul { transpose_a: false, transpose_b: true }, smallvec![a, b], None)
     }
 
@@ -254,7 +265,7 @@ impl Builder {
     ///
     /// # Errors
     /// Where shapes do not fit.
-    pub fn matmul_at(&mut self, name: &str, a: NodeId, b: NodeId) -> Built {
+    pub fn matmul_at(&mut self, name: impl Into<Local>, a: NodeId, b: NodeId) -> Built {
         self.push(name, Op::MatMul { transpose_a: true, transpose_b: false }, smallvec![a, b], None)
     }
 
@@ -262,7 +273,7 @@ impl Builder {
     ///
     /// # Errors
     /// Where x holds no numbers.
-    pub fn unary(&mut self, name: &str, f: Unary, x: NodeId) -> Built {
+    pub fn unary(&mut self, name: impl Into<Local>, f: Unary, x: NodeId) -> Built {
         self.push(name, Op::Unary(f), smallvec![x], None)
     }
 
@@ -270,24 +281,27 @@ impl Builder {
     ///
     /// # Errors
     /// Where shapes do not broadcast.
-    pub fn binary(&mut self, name: &str, f: Binary, a: NodeId, b: NodeId) -> Built {
+    pub fn binary(&mut self, name: impl Into<Local>, f: Binary, a: NodeId, b: NodeId) -> Built {
+        let name = self.name(name);
         let (ra, rb) = (self.shape(a).rank(), self.shape(b).rank());
         let (a, b) = match ra.cmp(&rb) {
             std::cmp::Ordering::Equal => (a, b),
-            std::cmp::Ordering::Less => (self.raise(name, a, rb)?, b),
-            std::cmp::Ordering::Greater => (a, self.raise(name, b, ra)?),
+            std::cmp::Ordering::Less => (self.raise(&name, a, rb)?, b),
+            std::cmp::Ordering::Greater => (a, self.raise(&name, b, ra)?),
         };
         self.push(name, Op::Binary(f), smallvec![a, b], None)
     }
 
     /// `x` with leading axes of length 1, as an unnoticed reshape.
-    fn raise(&mut self, name: &str, x: NodeId, rank: usize) -> Built {
+    fn raise(&mut self, name: &Name, x: NodeId, rank: usize) -> Built {
         let shape = self.shape(x);
         let mut dims: SmallVec<[(Axis, usize); MAX_RANK]> = smallvec![(Axis::One, 1); rank - shape.rank()];
         dims.extend(shape.iter());
-        let local = self.program.node(x).path.rsplit('.').next().unwrap_or("x").to_owned();
-        let row = if name.is_empty() { format!("{local}_row") } else { format!("{name}.{local}_row") };
-        let id = self.reshape(&row, x, Shape::named(&dims))?;
+        let row = match self.program.node(x).name.last() {
+            Role::Whole => Role::parse("x_row"),
+            local => local.suffixed("_row"),
+        };
+        let id = self.reshape(name.then(row), x, Shape::named(&dims))?;
         Ok(self.inline(id))
     }
 
@@ -295,7 +309,7 @@ impl Builder {
     ///
     /// # Errors
     /// Where x holds no numbers.
-    pub fn affine(&mut self, name: &str, f: Affine, x: NodeId) -> Built {
+    pub fn affine(&mut self, name: impl Into<Local>, f: Affine, x: NodeId) -> Built {
         self.push(name, Op::Affine(f), smallvec![x], None)
     }
 
@@ -303,7 +317,7 @@ impl Builder {
     ///
     /// # Errors
     /// Where there is no such axis.
-    pub fn reduce(&mut self, name: &str, kind: Reduction, axis: usize, x: NodeId) -> Built {
+    pub fn reduce(&mut self, name: impl Into<Local>, kind: Reduction, axis: usize, x: NodeId) -> Built {
         self.push(name, Op::Reduce { kind, axis }, smallvec![x], None)
     }
 
@@ -311,7 +325,7 @@ impl Builder {
     ///
     /// # Errors
     /// For a scalar.
-    pub fn reduce_last(&mut self, name: &str, kind: Reduction, x: NodeId) -> Built {
+    pub fn reduce_last(&mut self, name: impl Into<Local>, kind: Reduction, x: NodeId) -> Built {
         self.reduce(name, kind, self.shape(x).rank().wrapping_sub(1), x)
     }
 
@@ -319,7 +333,7 @@ impl Builder {
     ///
     /// # Errors
     /// Where the lengths differ.
-    pub fn reshape(&mut self, name: &str, x: NodeId, shape: Shape) -> Built {
+    pub fn reshape(&mut self, name: impl Into<Local>, x: NodeId, shape: Shape) -> Built {
         let dtype = self.program.node(x).dtype;
         self.push(name, Op::Reshape, smallvec![x], Some((shape, dtype)))
     }
@@ -328,7 +342,7 @@ impl Builder {
     ///
     /// # Errors
     /// Where `order` is no order of the axes.
-    pub fn permute(&mut self, name: &str, x: NodeId, order: &[u8]) -> Built {
+    pub fn permute(&mut self, name: impl Into<Local>, x: NodeId, order: &[u8]) -> Built {
         self.push(name, Op::Permute(Order::from_slice(order)), smallvec![x], None)
     }
 
@@ -336,7 +350,7 @@ impl Builder {
     ///
     /// # Errors
     /// Where it reaches past the end.
-    pub fn slice(&mut self, name: &str, x: NodeId, axis: usize, start: usize, len: usize) -> Built {
+    pub fn slice(&mut self, name: impl Into<Local>, x: NodeId, axis: usize, start: usize, len: usize) -> Built {
         self.push(name, Op::Slice { axis, start, len }, smallvec![x], None)
     }
 
@@ -344,7 +358,7 @@ impl Builder {
     ///
     /// # Errors
     /// Where the other axes differ.
-    pub fn concat(&mut self, name: &str, axis: usize, parts: &[NodeId]) -> Built {
+    pub fn concat(&mut self, name: impl Into<Local>, axis: usize, parts: &[NodeId]) -> Built {
         self.push(name, Op::Concat { axis }, Inputs::from_slice(parts), None)
     }
 
@@ -352,7 +366,7 @@ impl Builder {
     ///
     /// # Errors
     /// Where shapes do not fit.
-    pub fn gather(&mut self, name: &str, pick: Pick, table: NodeId, ids: NodeId) -> Built {
+    pub fn gather(&mut self, name: impl Into<Local>, pick: Pick, table: NodeId, ids: NodeId) -> Built {
         self.push(name, Op::Gather(pick), smallvec![table, ids], None)
     }
 
@@ -360,7 +374,14 @@ impl Builder {
     ///
     /// # Errors
     /// Where shapes do not fit.
-    pub fn scatter_add(&mut self, name: &str, pick: Pick, base: NodeId, ids: NodeId, source: NodeId) -> Built {
+    pub fn scatter_add(
+        &mut self,
+        name: impl Into<Local>,
+        pick: Pick,
+        base: NodeId,
+        ids: NodeId,
+        source: NodeId,
+    ) -> Built {
         self.push(name, Op::ScatterAdd(pick), smallvec![base, ids, source], None)
     }
 
@@ -368,7 +389,7 @@ impl Builder {
     ///
     /// # Errors
     /// Where the mask does not broadcast over x.
-    pub fn mask_fill(&mut self, name: &str, x: NodeId, mask: NodeId, fill: f64) -> Built {
+    pub fn mask_fill(&mut self, name: impl Into<Local>, x: NodeId, mask: NodeId, fill: f64) -> Built {
         self.push(name, Op::MaskFill { fill }, smallvec![x, mask], None)
     }
 
@@ -376,7 +397,7 @@ impl Builder {
     ///
     /// # Errors
     /// Where shapes do not fit.
-    pub fn apply(&mut self, name: &str, op: Op, inputs: &[NodeId]) -> Built {
+    pub fn apply(&mut self, name: impl Into<Local>, op: Op, inputs: &[NodeId]) -> Built {
         self.push(name, op, Inputs::from_slice(inputs), None)
     }
 }

@@ -8,8 +8,10 @@ pub mod autodiff;
 mod build;
 pub mod composite;
 mod cost;
+pub mod name;
 mod op;
 pub mod optimiser;
+mod role;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -23,6 +25,7 @@ use crate::tensor::{DType, Shape};
 pub use autodiff::{Gradients, backward};
 pub use build::{BuildError, Builder};
 pub use cost::{Cost, cost};
+pub use name::{Block, Local, Name, Pass, Role, Side, Site, Stack, Step, Within};
 pub use op::{Affine, Binary, Constant, Leaf, Mask, Op, Order, Pick, Random, RandomKind, Reduction, Unary, reason};
 
 /// A node of a program.
@@ -60,7 +63,9 @@ pub struct Node {
     pub shape: Shape,
     /// Kind of element of the result.
     pub dtype: DType,
-    /// The one name of the node, stable across runs: the key for compare and export.
+    /// What it is.
+    pub name: Name,
+    /// The print of its name, stable across runs: the key for compare and export.
     pub path: Arc<str>,
     /// The innermost scope it stands in.
     pub scope: ScopeId,
@@ -147,7 +152,9 @@ pub enum ScopeKind {
 /// A named group of nodes.
 #[derive(Clone, Debug)]
 pub struct Scope {
-    /// Path of the scope; the paths of its nodes begin with it.
+    /// What it is called; the names of its nodes go on from it.
+    pub name: Name,
+    /// The print of its name.
     pub path: Arc<str>,
     /// What it is.
     pub kind: ScopeKind,
@@ -190,6 +197,11 @@ impl Program {
     /// The node at `path`.
     pub fn find(&self, path: &str) -> Option<NodeId> {
         self.by_path.get(path).copied()
+    }
+
+    /// The node called `name`.
+    pub fn named(&self, name: &Name) -> Option<NodeId> {
+        self.find(&name.to_string())
     }
 
     /// Nodes that read `id`.
@@ -266,11 +278,11 @@ impl Program {
 
     /// Paths nearest to `path`, for "did you mean".
     pub fn similar_paths(&self, path: &str, most: usize) -> Vec<&str> {
-        let last = path.rsplit('.').next().unwrap_or(path);
+        let wanted = Name::parse(path);
         let mut found: Vec<_> = self
             .nodes
             .iter()
-            .map(|n| (&*n.path, common_prefix(&n.path, path), n.path.ends_with(last)))
+            .map(|n| (&*n.path, common_prefix(&n.path, path), n.name.last() == wanted.last()))
             .filter(|(_, prefix, tail)| *prefix > 3 || *tail)
             .collect();
         found.sort_by_key(|&(p, prefix, tail)| (std::cmp::Reverse(prefix + usize::from(tail) * 8), p.len()));

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-use super::{Affine, Binary, BuildError, Builder, Constant, Gradients, NodeId, Reduction, ScopeKind, Unary};
+use super::{Affine, Binary, BuildError, Builder, Constant, Gradients, NodeId, Reduction, Role, ScopeKind, Unary};
 use crate::tensor::{Axis, DType, MAX_RANK, Shape};
 
 type Built = Result<NodeId, BuildError>;
@@ -356,10 +356,9 @@ impl Rule<'_> {
             if rank == 0 || self.raised.contains_key(&(id, rank)) {
                 continue;
             }
-            let path = &b.program().node(id).path;
-            let local = path.rsplit('.').next().unwrap_or(path).to_owned();
+            let name = b.program().node(id).name.then(Role::parse(&format!("rank{rank}")));
             let dims: SmallVec<[(Axis, usize); MAX_RANK]> = SmallVec::from_elem((Axis::One, 1), rank);
-            let view = b.reshape(&format!("{local}.rank{rank}"), id, Shape::named(&dims))?;
+            let view = b.reshape(name, id, Shape::named(&dims))?;
             b.inline(view);
             self.raised.insert((id, rank), view);
         }

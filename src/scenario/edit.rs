@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::program::Side;
+
 /// One edit. Edits act in order while a run goes on: what reads an edited value reads the new one.
 ///
 /// Without `run`, an edit holds in every run that has the place; with it, in that run and, for a training run, in its
@@ -60,25 +62,6 @@ impl Edit {
             Edit::Cell { run, .. } | Edit::Head { run, .. } | Edit::Layer { run, .. } | Edit::Position { run, .. } => {
                 run.as_deref()
             }
-        }
-    }
-}
-
-/// One of the two sequences.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Side {
-    /// What the encoder reads.
-    Source,
-    /// What the decoder reads.
-    Target,
-}
-
-impl Side {
-    /// Its name in paths.
-    pub fn name(self) -> &'static str {
-        match self {
-            Side::Source => "source",
-            Side::Target => "target",
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{AnyBindings, Session};
-use crate::program::{NodeId, Op, Pick, Program};
+use crate::program::{Block, Name, NodeId, Op, Pick, Program, Role, Site};
 use crate::scenario::diagnostic::{Problem, nearest};
 use crate::scenario::edit::{Edit, Side};
 use crate::tensor::{Axis, DType, Real, Shape, Tensor, Value};
@@ -80,7 +80,7 @@ fn hold(program: &Program, edit: &Edit, at: &str, held: &mut Pinned) -> Result<b
             any = true;
         }
         Edit::Head { attention, head, .. } => {
-            for (id, shape) in named(program, &[&format!("{attention}.context")]) {
+            for (id, shape) in named(program, &[Name::parse(attention).then(Role::Context)]) {
                 let (axis, heads) = head_axis(&shape);
                 if *head >= heads {
                     let msg = Msg::new("edit.no_head")
@@ -96,8 +96,14 @@ fn hold(program: &Program, edit: &Edit, at: &str, held: &mut Pinned) -> Result<b
             }
         }
         Edit::Layer { layer, .. } => {
-            let outputs = ["self_attn", "cross_attn", "ffn"].map(|n| format!("{layer}.{n}.out"));
-            let outputs: Vec<&str> = outputs.iter().map(String::as_str).collect();
+            let outputs: Vec<Name> = match Name::parse(layer).site {
+                Site::Layer(stack, layer, Block::Layer) => {
+                    [Block::SelfAttention, Block::CrossAttention, Block::FeedForward]
+                        .map(|block| Name::of(Site::Layer(stack, layer, block)).then(Role::Out))
+                        .into()
+                }
+                _ => Vec::new(),
+            };
             for (id, shape) in named(program, &outputs) {
                 any = true;
                 (0..shape.len()).for_each(|flat| put(id, flat, 0.0));
@@ -105,12 +111,12 @@ fn hold(program: &Program, edit: &Edit, at: &str, held: &mut Pinned) -> Result<b
         }
         Edit::Position { side, at: position, .. } => {
             for (id, node) in program.nodes() {
-                let Some(read) = keys(&node.path, *side) else {
+                let Some(read) = keys(&node.name, *side) else {
                     continue;
                 };
                 let shape = node.shape;
                 match read {
-                    Keys::Scores { own } if are_read(program, &node.path) => {
+                    Keys::Scores { own } if are_read(program, &node.name) => {
                         any |= hide(&shape, own, *position, |flat| {
                             put(id, flat, f64::NEG_INFINITY);
                         });
@@ -129,14 +135,9 @@ fn hold(program: &Program, edit: &Edit, at: &str, held: &mut Pinned) -> Result<b
     Ok(any)
 }
 
-/// The path of a node inside its decoding call, or as it is.
-fn inside(path: &str) -> &str {
-    path.strip_prefix("gen.").and_then(|rest| rest.split_once('.')).map_or(path, |(_, rest)| rest)
-}
-
-/// Nodes of these paths, those of decoding calls too.
-fn named<'p>(program: &'p Program, paths: &'p [&str]) -> impl Iterator<Item = (NodeId, Shape)> + 'p {
-    program.nodes().filter(|(_, n)| paths.contains(&inside(&n.path))).map(|(id, n)| (id, n.shape))
+/// Nodes of these names, those of decoding calls too.
+fn named<'p>(program: &'p Program, names: &'p [Name]) -> impl Iterator<Item = (NodeId, Shape)> + 'p {
+    program.nodes().filter(|(_, n)| names.contains(&n.name.outside_call())).map(|(id, n)| (id, n.shape))
 }
 
 fn head_axis(shape: &Shape) -> (usize, usize) {
@@ -153,34 +154,26 @@ enum Keys {
     Features,
 }
 
-fn keys(path: &str, side: Side) -> Option<Keys> {
-    let (attention, last) = inside(path).rsplit_once('.')?;
-    let (layer, own) = match attention.strip_suffix(".self_attn") {
-        Some(layer) => (layer, true),
-        None => (attention.strip_suffix(".cross_attn")?, false),
-    };
-    let reads = match layer.split_once('.')?.0 {
-        "decoder" if own => Side::Target,
-        "encoder" | "decoder" => Side::Source,
+fn keys(name: &Name, side: Side) -> Option<Keys> {
+    let (reads, own) = match name.site {
+        Site::Layer(stack, _, Block::SelfAttention) => (stack.side(), true),
+        Site::Layer(_, _, Block::CrossAttention) => (Side::Source, false),
         _ => return None,
     };
-    if reads != side {
+    if reads != side || !name.inner.is_empty() || name.is_gradient() {
         return None;
     }
-    match last {
-        "scores" | "masked_scores" => Some(Keys::Scores { own }),
-        "k_feature" => Some(Keys::Features),
+    match name.role {
+        Role::Scores | Role::MaskedScores => Some(Keys::Scores { own }),
+        Role::KeyFeature => Some(Keys::Features),
         _ => None,
     }
 }
 
 /// Whether a softmax reads these scores: not where the masked ones come after them, nor in linear attention.
-fn are_read(program: &Program, path: &str) -> bool {
-    let Some((base, last)) = path.rsplit_once('.') else {
-        return false;
-    };
-    let there = |name: &str| program.find(&format!("{base}.{name}")).is_some();
-    !there("k_feature") && (last == "masked_scores" || !there("masked_scores"))
+fn are_read(program: &Program, name: &Name) -> bool {
+    let there = |role: Role| program.named(&name.sibling(role)).is_some();
+    !there(Role::KeyFeature) && (name.role == Role::MaskedScores || !there(Role::MaskedScores))
 }
 
 /// Calls `put` for the scores of all queries but its own for the key at `position`; whether there were any.
@@ -261,16 +254,24 @@ fn table(program: &Program, id: NodeId) -> Option<usize> {
 
 /// Why an edit found nothing.
 fn nothing(s: &Session, runs: &[usize], edit: &Edit, at: &str) -> Problem {
-    let scopes = |suffix: &str| -> Vec<String> {
+    let places = |fits: &dyn Fn(&Name) -> bool| -> Vec<String> {
         let of = |run: &usize| {
-            let program = &s.runs[*run].program;
-            let found = program.nodes().filter_map(|(_, n)| {
-                let base = inside(&n.path).strip_suffix(suffix)?;
-                (!base.starts_with("grad.")).then(|| base.to_owned())
-            });
-            found.collect::<Vec<_>>()
+            let nodes = s.runs[*run].program.nodes().map(|(_, n)| &n.name);
+            let found = nodes.filter(|name| !name.is_gradient() && name.inner.is_empty() && fits(name));
+            found.map(|name| Name::of(name.site)).collect::<Vec<_>>()
         };
-        runs.iter().flat_map(of).collect()
+        runs.iter().flat_map(of).map(|place| place.to_string()).collect()
+    };
+    let layers = || {
+        let out = |name: &Name| {
+            name.role == Role::Out && matches!(name.site.block(), Some(Block::SelfAttention | Block::FeedForward))
+        };
+        let of = |run: &usize| {
+            let nodes = s.runs[*run].program.nodes().map(|(_, n)| &n.name);
+            let layers = nodes.filter(|name| !name.is_gradient() && out(name)).filter_map(|name| name.site.layer());
+            layers.map(|(stack, layer)| Name::of(Site::Layer(stack, layer, Block::Layer))).collect::<Vec<_>>()
+        };
+        runs.iter().flat_map(of).map(|place| place.to_string()).collect::<Vec<_>>()
     };
     let unknown = |field: &str, key: &'static str, name: &str, known: &[String]| {
         let problem = Problem::new(format!("{at}.{field}"), Msg::new(key).arg("name", escape(name)));
@@ -289,12 +290,10 @@ fn nothing(s: &Session, runs: &[usize], edit: &Edit, at: &str) -> Problem {
                 None => problem,
             }
         }
-        Edit::Head { attention, .. } => unknown("attention", "edit.no_attention", attention, &scopes(".context")),
-        Edit::Layer { layer, .. } => {
-            let mut layers = scopes(".self_attn.out");
-            layers.extend(scopes(".ffn.out"));
-            unknown("layer", "edit.no_layer", layer, &layers)
+        Edit::Head { attention, .. } => {
+            unknown("attention", "edit.no_attention", attention, &places(&|name| name.role == Role::Context))
         }
+        Edit::Layer { layer, .. } => unknown("layer", "edit.no_layer", layer, &layers()),
         Edit::Position { side, at: position, .. } => Problem::new(
             format!("{at}.at"),
             Msg::new("edit.no_position").arg("position", position).arg("side", side.name()),

@@ -12,7 +12,7 @@ use crate::model::generate::{Calls, Part, generate};
 use crate::model::limits::Extent;
 use crate::model::params::{VocabSizes, cacheable};
 use crate::model::{ModelBuilder, Sequences};
-use crate::program::{NodeId, Program, cost};
+use crate::program::{Name, Node, NodeId, Program, Site, cost, name};
 use crate::scenario::schema;
 use crate::tensor::{Precision, Real, Value};
 use crate::text::Msg;
@@ -78,7 +78,7 @@ impl Session {
             return all;
         };
         let ended = |call: &usize| {
-            let id = program.find(&format!("gen.{call}.next.id"));
+            let id = program.named(&Name::of(Site::Next).then(name::Role::Id).in_call(*call as u32));
             id.and_then(|id| trace.get(id))
                 .is_some_and(|v| (0..v.shape().len()).all(|i| ends.contains(&(v.get(i) as i64))))
         };
@@ -309,12 +309,13 @@ impl From<RunError> for Failed {
 
 /// Number of decoding calls of a program.
 pub fn frames(program: &Program) -> usize {
-    (0..program.len()).take_while(|i| program.find(&format!("gen.{i}.output.probs")).is_some()).count()
+    let probs = Name::of(Site::Output).then(name::Role::Probs);
+    (0..program.len() as u32).take_while(|call| program.named(&probs.in_call(*call)).is_some()).count()
 }
 
-/// The decoding call that a path belongs to: `gen.3.output.logits` is of call 3.
-pub fn frame_of(path: &str) -> Option<usize> {
-    path.strip_prefix("gen.")?.split('.').next()?.parse().ok()
+/// The decoding call that a node belongs to.
+pub fn frame_of(node: &Node) -> Option<usize> {
+    node.name.call.map(|call| call as usize)
 }
 
 /// Arithmetic of each decoding call, in floating-point operations. What comes before the calls (the encoder) is not
@@ -322,7 +323,7 @@ pub fn frame_of(path: &str) -> Option<usize> {
 pub fn frame_flops(program: &Program, precision: Precision) -> Vec<u64> {
     let mut flops = vec![0; frames(program)];
     for (id, node) in program.nodes() {
-        if let Some(of) = frame_of(&node.path).and_then(|i| flops.get_mut(i)) {
+        if let Some(of) = frame_of(node).and_then(|i| flops.get_mut(i)) {
             *of += cost(program, id, precision).flops;
         }
     }
@@ -331,7 +332,7 @@ pub fn frame_flops(program: &Program, precision: Precision) -> Vec<u64> {
 
 /// Arithmetic before the first call: the encoder, where there is one.
 fn flops_before(program: &Program, precision: Precision) -> u64 {
-    program.nodes().filter(|(_, n)| frame_of(&n.path).is_none()).map(|(id, _)| cost(program, id, precision).flops).sum()
+    program.nodes().filter(|(_, n)| frame_of(n).is_none()).map(|(id, _)| cost(program, id, precision).flops).sum()
 }
 
 /// What a node is to a call.
@@ -352,17 +353,17 @@ fn roles(program: &Program, calls: Range<usize>) -> Vec<Option<(Role, usize, boo
     let mut roles = vec![None; program.len()];
     for call in calls {
         let mut last = None;
-        for (role, name) in [
-            (Role::Logits, "output.logits"),
-            (Role::Probs, "output.probs"),
-            (Role::Candidates, "next.candidates"),
-            (Role::Drawn, "next.drawn"),
-            (Role::Scores, "next.kept_scores"),
-            (Role::Parents, "next.parents"),
-            (Role::Ids, "next.id"),
-            (Role::Beams, "next.tokens"),
+        for (role, site, quantity) in [
+            (Role::Logits, Site::Output, name::Role::Logits),
+            (Role::Probs, Site::Output, name::Role::Probs),
+            (Role::Candidates, Site::Next, name::Role::Candidates),
+            (Role::Drawn, Site::Next, name::Role::Drawn),
+            (Role::Scores, Site::Next, name::Role::KeptScores),
+            (Role::Parents, Site::Next, name::Role::Parents),
+            (Role::Ids, Site::Next, name::Role::Id),
+            (Role::Beams, Site::Next, name::Role::Tokens),
         ] {
-            if let Some(id) = program.find(&format!("gen.{call}.{name}")) {
+            if let Some(id) = program.named(&Name::of(site).then(quantity).in_call(call as u32)) {
                 roles[id.index()] = Some((role, call, false));
                 last = last.max(Some(id));
             }

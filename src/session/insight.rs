@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Session;
 use super::training::Lessons;
 use crate::program::optimiser::Optimiser;
-use crate::program::{Gradients, Leaf, NodeId, Op, Program};
+use crate::program::{Block, Gradients, Leaf, Name, NodeId, Op, Program, Role, Side, Site};
 use crate::tensor::{Axis, Real};
 use crate::trace::train::{State, Stopped, TrainStep, reseeded};
 use crate::trace::{Keep, Settings, Trace, run_with};
@@ -31,7 +31,7 @@ pub fn gradient_norms<T: Real>(trace: &Trace<T>, gradients: &Gradients) -> Vec<G
             continue;
         };
         let squares: f64 = (0..value.shape().len()).map(|i| value.get(i) * value.get(i)).sum();
-        let part = part_of(&program.node(of).path);
+        let part = part_of(&program.node(of).name);
         let at = parts.iter().position(|(p, _)| p.part == part);
         let at = at.unwrap_or_else(|| {
             let fresh = GradientNorm { part, activation: 0.0, parameters: 0.0 };
@@ -50,12 +50,20 @@ pub fn gradient_norms<T: Real>(trace: &Trace<T>, gradients: &Gradients) -> Vec<G
     parts.into_iter().map(|(p, _)| GradientNorm { parameters: p.parameters.sqrt(), ..p }).collect()
 }
 
-fn part_of(path: &str) -> String {
-    let mut parts = path.split('.');
-    let first = parts.next().unwrap_or(path);
-    match parts.next() {
-        Some(n) if n.parse::<u32>().is_ok() => format!("{first}.{n}"),
-        _ => first.to_owned(),
+/// The layer a node is in, or the stack, the embeddings, the output.
+fn part_of(name: &Name) -> String {
+    let mut part = Name { call: name.call, site: name.site, ..Name::default() };
+    if part.site == Site::Root {
+        return Name { role: name.role.clone(), ..part }.to_string();
+    }
+    loop {
+        match part.site {
+            Site::Layer(_, _, Block::Layer) | Site::Stack(_) => return part.to_string(),
+            _ => match part.outer() {
+                Some(outer) if outer.site != Site::Root => part = outer,
+                _ => return part.to_string(),
+            },
+        }
     }
 }
 
@@ -76,8 +84,9 @@ pub fn attention_maps<T: Real>(trace: &Trace<T>, sentence: usize) -> Vec<Attenti
     let mut maps = Vec::new();
     for (id, node) in program.nodes() {
         let s = node.shape;
-        let fits = node.path.ends_with("attn.weights")
-            && !node.path.starts_with("grad.")
+        let fits = node.name.site.is_attention()
+            && *node.name.last() == Role::Weights
+            && !node.name.is_gradient()
             && s.rank() == 4
             && s.axes()[3] == Axis::Key;
         // What was let go is computed anew where it is asked for: only maps are.
@@ -306,8 +315,9 @@ pub fn glance<T: Real>(
 fn look<T: Real>(program: &Arc<Program>, lesson: &TrainStep, state: &State<T>) -> Result<Trace<T>, Stopped> {
     let settings = Settings {
         keep: Keep::only(program, |id| {
-            let path = &program.node(id).path;
-            id == lesson.loss || path.starts_with("grad.") || path.ends_with("attn.weights")
+            let name = &program.node(id).name;
+            let weights = name.site.is_attention() && *name.last() == Role::Weights;
+            id == lesson.loss || name.is_gradient() || weights
         }),
         timed: false,
         ..Settings::default()
@@ -318,8 +328,8 @@ fn look<T: Real>(program: &Arc<Program>, lesson: &TrainStep, state: &State<T>) -
 
 /// The embedding table of the side that the output speaks, else the only one.
 pub fn embedding_table(program: &Program) -> Option<NodeId> {
-    let names = ["embed.weight", "embed.target.weight", "embed.source.weight"];
-    names.iter().find_map(|p| program.find(p))
+    let sides = [None, Some(Side::Target), Some(Side::Source)];
+    sides.into_iter().find_map(|side| program.named(&Name::of(Site::Embedding(side)).then(Role::Weight)))
 }
 
 /// Rows of the embedding table of the side that the output speaks, else of the only one.
@@ -358,8 +368,8 @@ mod tests {
 
     #[test]
     fn parts() {
-        assert_eq!(part_of("encoder.1.self_attn.q.weight"), "encoder.1");
-        assert_eq!(part_of("encoder.final_norm.out"), "encoder");
-        assert_eq!(part_of("embed.weight"), "embed");
+        assert_eq!(part_of(&Name::parse("encoder.1.self_attn.q.weight")), "encoder.1");
+        assert_eq!(part_of(&Name::parse("encoder.final_norm.out")), "encoder");
+        assert_eq!(part_of(&Name::parse("embed.source.positions.weight")), "embed");
     }
 }

@@ -1,7 +1,7 @@
 //! Labels of rows and columns: the tokens that stand there.
 
 use super::Session;
-use crate::program::{NodeId, Op};
+use crate::program::{Block, Name, NodeId, Op, Role, Side, Site};
 use crate::scenario::tokenise::{Token, Vocab};
 use crate::tensor::{Axis, DType};
 use crate::walkthrough::View;
@@ -41,14 +41,13 @@ impl Session {
         let len = n.shape.dims()[axis];
         match n.shape.axes()[axis] {
             Axis::Vocab => {
-                let path = n.path.strip_prefix("grad.").unwrap_or(&n.path);
-                let source = path.starts_with("embed.source");
+                let source = n.name.site == Site::Embedding(Some(Side::Source));
                 let words = if source { &self.source_words } else { self.words(self.spoken()) };
                 if words.len() == len { Labels::Vocabulary(words) } else { Labels::None }
             }
             Axis::Token | Axis::Query | Axis::Key => {
                 let (side, call) = self.sentence_of(run, node, axis);
-                let call = call.filter(|_| side == "target");
+                let call = call.filter(|_| side == Side::Target);
                 self.token_labels(run, call, side, batch, len)
             }
             _ => Labels::None,
@@ -56,19 +55,16 @@ impl Session {
     }
 
     /// The sentence that an axis of tokens runs along: its side, and the decoding call that a node belongs to.
-    pub fn sentence_of(&self, run: usize, node: NodeId, axis: usize) -> (&'static str, Option<&str>) {
+    pub fn sentence_of(&self, run: usize, node: NodeId, axis: usize) -> (Side, Option<u32>) {
         let n = self.runs[run].program.node(node);
-        let full = n.path.strip_prefix("grad.").unwrap_or(&n.path);
-        let (call, path) = match full.strip_prefix("gen.").and_then(|p| p.split_once('.')) {
-            Some((call, rest)) => (Some(call), rest),
-            None => (None, full),
-        };
-        let encoder = path.starts_with("encoder") || path.starts_with("embed.source");
-        let own = if encoder || self.runs[run].inputs.target.is_none() && call.is_none() { "source" } else { "target" };
-        let last = path.rsplit('.').next().unwrap_or(path);
-        let from_source = n.shape.axes()[axis] == Axis::Key || matches!(last, "k" | "v" | "k_rotated");
-        let side = if path.contains("cross_attn") && from_source { "source" } else { own };
-        (side, call)
+        let (name, call) = (&n.name, n.name.call);
+        let from_source =
+            n.shape.axes()[axis] == Axis::Key || matches!(name.last(), Role::Key | Role::Value | Role::KeyRotated);
+        let cross = matches!(name.site, Site::Layer(_, _, Block::CrossAttention));
+        let source = name.site.side() == Some(Side::Source)
+            || self.runs[run].inputs.target.is_none() && call.is_none()
+            || cross && from_source;
+        (if source { Side::Source } else { Side::Target }, call)
     }
 
     /// The words that the numbers of a tensor stand for, where they are ids that its labels do not tell already: what
@@ -79,18 +75,17 @@ impl Session {
         while n.op.moves_only() && program.node(n.inputs[0]).dtype == DType::Int {
             n = program.node(n.inputs[0]);
         }
-        let last = n.path.rsplit('.').next().unwrap_or("");
-        let wanted = n.dtype == DType::Int && matches!(last, "target_id" | "targets");
+        let wanted = n.dtype == DType::Int && *n.name.last() == Role::TargetId;
         (n.op == Op::ArgMax || wanted).then(|| self.words(self.spoken()))
     }
 
     /// The side whose words the output speaks.
-    pub fn spoken(&self) -> &'static str {
-        if self.scenario.model.decoder.is_some() { "target" } else { "source" }
+    pub fn spoken(&self) -> Side {
+        if self.scenario.model.decoder.is_some() { Side::Target } else { Side::Source }
     }
 
     /// Labels of `len` tokens that a stack reads; those of a decoding call from its recorded ids.
-    fn token_labels(&self, run: usize, call: Option<&str>, side: &str, batch: usize, len: usize) -> Labels<'_> {
+    fn token_labels(&self, run: usize, call: Option<u32>, side: Side, batch: usize, len: usize) -> Labels<'_> {
         let words = self.words(side);
         if let Some(call) = call {
             return match self.call_ids(run, call, len) {
@@ -99,7 +94,10 @@ impl Session {
             };
         }
         let inputs = &self.runs[run].inputs;
-        let sentences = if side == "source" { &inputs.source_tokens } else { &inputs.target_tokens };
+        let sentences = match side {
+            Side::Source => &inputs.source_tokens,
+            Side::Target => &inputs.target_tokens,
+        };
         match sentences.get(batch.min(sentences.len().saturating_sub(1))) {
             Some(sentence) if sentence.len() == len => Labels::Tokens(words, sentence),
             _ => Labels::None,
@@ -107,11 +105,11 @@ impl Session {
     }
 
     /// Ids of the `len` tokens that a decoding call reads.
-    fn call_ids(&self, run: usize, call: &str, len: usize) -> Option<Vec<i64>> {
+    fn call_ids(&self, run: usize, call: u32, len: usize) -> Option<Vec<i64>> {
         let program = &self.runs[run].program;
-        let node = ["tokens", "embed.target.ids"]
-            .iter()
-            .filter_map(|name| program.find(&format!("gen.{call}.{name}")))
+        let node = [(Site::Root, Role::Tokens), (Site::Embedding(Some(Side::Target)), Role::Ids)]
+            .into_iter()
+            .filter_map(|(site, role)| program.named(&Name::of(site).then(role).in_call(call)))
             .find(|id| program.node(*id).shape.len() == len)?;
         let value = self.trace(run).ok()?.get(node)?;
         Some((0..len).map(|i| value.get(i) as i64).collect())

@@ -6,6 +6,7 @@ pub mod generation;
 mod inputs;
 pub mod insight;
 mod labels;
+pub mod locate;
 mod memory;
 mod messages;
 mod open;
@@ -23,8 +24,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 use crate::model::Outputs;
 use crate::model::config::ModelConfig;
 use crate::model::params::ParamSpec;
-use crate::program::Program;
 use crate::program::optimiser::Optimiser;
+use crate::program::{Program, Side};
 use crate::scenario::schema::{self, Scenario};
 use crate::scenario::tokenise::Vocab;
 use crate::scenario::weights::Coverage;
@@ -38,7 +39,7 @@ pub use inputs::Inputs;
 pub use labels::Labels;
 pub use open::{Options, open, view};
 pub use stages::{Table, stages};
-pub use steps::{Place, Steps};
+pub use steps::{ShownCell, Steps};
 
 /// What a run is.
 #[derive(Clone, Debug, PartialEq)]
@@ -135,8 +136,11 @@ impl Session {
     }
 
     /// Vocab that ids of `side` stand for.
-    pub fn words(&self, side: &str) -> &Vocab {
-        if side == "source" { &self.source_words } else { &self.target_words }
+    pub fn words(&self, side: Side) -> &Vocab {
+        match side {
+            Side::Source => &self.source_words,
+            Side::Target => &self.target_words,
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use super::edits::resolve;
 use super::inputs::{Given, inputs, prefix};
 use super::remarks::given;
 use super::training::optimiser;
-use super::{AnyBindings, Inputs, Run, RunKind, Session, Steps};
+use super::{AnyBindings, Inputs, Run, RunKind, Session};
 use crate::model::config::ModelConfig;
 use crate::model::generate::{Barred, Calls, Choice, Part, generate};
 use crate::model::params::{ParamSpec, VocabSizes, parameters};
@@ -209,7 +209,7 @@ pub(super) fn open_beside(
             run.program = reseeded(&run.program, made);
         }
     }
-    session.steps = Arc::new(Steps::new(walkthrough(&session)?));
+    session.steps = Arc::new(session.index_steps(walkthrough(&session)?));
     Ok(session)
 }
 

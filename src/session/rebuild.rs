@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use super::edits::resolve;
 use super::open::{find_view, open_beside, walkthrough};
-use super::{AnyBindings, Options, Run, Session, Steps};
+use super::{AnyBindings, Options, Run, Session};
 use crate::model::params::ParamSpec;
 use crate::scenario::Scenario;
 use crate::scenario::diagnostic::Problem;
@@ -133,7 +133,7 @@ impl Session {
             }
         }
         self.scenario = to;
-        self.steps = Arc::new(Steps::new(walkthrough(self)?));
+        self.steps = Arc::new(self.index_steps(walkthrough(self)?));
         Ok(())
     }
 

@@ -1,6 +1,7 @@
 //! What is said beside the steps of an automatic plan: the scenario's remarks, and how the text was cut.
 
 use super::Session;
+use crate::program::{Role, Side, Site};
 use crate::scenario::schema;
 use crate::scenario::tokenise::Token;
 use crate::text::{Msg, escape};
@@ -22,14 +23,15 @@ impl Session {
     /// The note of an automatic step, where it is not the catalogue's: a remark of the scenario, or the tokens.
     pub(super) fn remark(&self, run: usize, step: &Step) -> Option<LocalizedText> {
         let r = &self.runs[run];
-        let paths = step.views.iter().rev().map(|v| &*r.program.node(v.node).path);
-        for path in paths {
-            if let Some(text) = self.scenario.remarks.get(path) {
+        for node in step.views.iter().rev().map(|v| r.program.node(v.node)) {
+            if let Some(text) = self.scenario.remarks.get(&*node.path) {
                 return Some(given(text));
             }
-            let sentences = match path {
-                "embed.source.ids" => &r.inputs.source_tokens,
-                "embed.target.ids" => &r.inputs.target_tokens,
+            let name = &node.name;
+            let ids = name.role == Role::Ids && name.inner.is_empty() && name.call.is_none() && !name.is_gradient();
+            let sentences = match name.site {
+                Site::Embedding(Some(Side::Source)) if ids => &r.inputs.source_tokens,
+                Site::Embedding(Some(Side::Target)) if ids => &r.inputs.target_tokens,
                 _ => continue,
             };
             return tokens(sentences).map(LocalizedText::Message);

@@ -1,7 +1,7 @@
 //! Training beside inference, stage by stage, filled in from what the two runs did.
 
 use super::{RunKind, Session};
-use crate::program::{Leaf, Op, Program};
+use crate::program::{self, Block, Leaf, Name, Op, Program, Role, Site, Stack};
 use crate::text::{Lang, Msg, NumberFormat, tr};
 use crate::trace::{AnyTrace, RunError};
 
@@ -19,8 +19,8 @@ struct Side<'a> {
     session: &'a Session,
     program: &'a Program,
     trace: &'a AnyTrace,
-    /// Paths before those of a pass: one call of inference each, or nothing.
-    passes: Vec<String>,
+    /// One pass, or one a call of inference.
+    passes: Vec<Option<u32>>,
     lang: Lang,
 }
 
@@ -33,7 +33,7 @@ pub fn stages(session: &Session, lang: Lang) -> Result<Option<Table>, RunError> 
     let (Some(training), Some(inference)) = (find(RunKind::Training), find(RunKind::Inference)) else {
         return Ok(None);
     };
-    let side = |run: usize, passes: Vec<String>| -> Result<Side<'_>, RunError> {
+    let side = |run: usize, passes: Vec<Option<u32>>| -> Result<Side<'_>, RunError> {
         Ok(Side {
             session,
             program: &session.runs[run].program,
@@ -42,9 +42,9 @@ pub fn stages(session: &Session, lang: Lang) -> Result<Option<Table>, RunError> 
             lang,
         })
     };
-    let left = side(training, vec![String::new()])?;
+    let left = side(training, vec![None])?;
     let calls = session.calls_made(inference);
-    let right = side(inference, (0..calls).map(|i| format!("gen.{i}.")).collect())?;
+    let right = side(inference, (0..calls as u32).map(Some).collect())?;
     let mut rows = Vec::new();
     let mut row = |stage: &str, left: String, right: String| {
         rows.push(vec![tr(lang, &format!("stage.{stage}")).to_owned(), left, right]);
@@ -52,32 +52,33 @@ pub fn stages(session: &Session, lang: Lang) -> Result<Option<Table>, RunError> 
     let say = |msg: Msg| msg.render(lang);
 
     let fed = |s: &Side<'_>| {
-        let texts = s.passes.iter().map(|p| s.tokens(p));
+        let texts = s.passes.iter().map(|p| s.tokens(*p));
         texts.map(|t| format!("[{}]", t.join(" "))).collect::<Vec<_>>().join(", ")
     };
     row("tokens", fed(&left), fed(&right));
     row("embedding", left.embedding(), right.embedding());
     if let Some(memory) = session.runs[training].outputs.memory {
-        let path = &*left.program.node(memory).path;
-        if session.model_of(training).decoder.is_some() && right.program.find(path).is_some() {
-            let same = same_bits(&left, &right, path);
+        let name = &left.program.node(memory).name;
+        if session.model_of(training).decoder.is_some() && right.program.named(name).is_some() {
+            let same = same_bits(&left, &right, name);
             let bits = say(Msg::new(if same { "stage.same_bits" } else { "stage.other_bits" }));
             row(
                 "encoder",
-                left.shape(path),
-                say(Msg::new("stage.once").arg("shape", right.shape(path)).arg("calls", calls).arg("bits", bits)),
+                left.shape(name),
+                say(Msg::new("stage.once").arg("shape", right.shape(name)).arg("calls", calls).arg("bits", bits)),
             );
         }
     }
-    row("decoder_input", left.shapes("embed.target.out"), right.shapes("embed.target.out"));
-    if let Some(mask) = left.first_ending("decoder.", ".self_attn.mask") {
+    let embedded = Name::of(Site::Embedding(Some(program::Side::Target))).then(Role::Out);
+    row("decoder_input", left.shapes(&embedded), right.shapes(&embedded));
+    if let Some(mask) = left.first(Block::SelfAttention, &Role::Mask) {
         row("mask", left.masks(&mask), right.masks(&mask));
     }
-    if let Some(cross) = left.first_ending("decoder.", ".cross_attn.weights") {
+    if let Some(cross) = left.first(Block::CrossAttention, &Role::Weights) {
         row("cross", left.shapes(&cross), right.shapes(&cross));
     }
     row("output", left.words(false), right.words(true));
-    let data = left.tokens("").get(1..).unwrap_or_default().join(", ");
+    let data = left.tokens(None).get(1..).unwrap_or_default().join(", ");
     row("next", say(Msg::new("stage.from_data").arg("tokens", data)), right.next_inputs());
     row("gradient", gradient(session, training, lang), left_without(&right, lang));
     let columns = vec![
@@ -88,8 +89,13 @@ pub fn stages(session: &Session, lang: Lang) -> Result<Option<Table>, RunError> 
     Ok(Some(Table { columns, rows }))
 }
 
-fn same_bits(left: &Side<'_>, right: &Side<'_>, path: &str) -> bool {
-    let value = |s: &Side<'_>| s.program.find(path).and_then(|id| s.trace.get(id));
+/// The name in one pass.
+fn in_pass(name: &Name, call: Option<u32>) -> Name {
+    Name { call, ..name.clone() }
+}
+
+fn same_bits(left: &Side<'_>, right: &Side<'_>, name: &Name) -> bool {
+    let value = |s: &Side<'_>| s.program.named(name).and_then(|id| s.trace.get(id));
     match (value(left), value(right)) {
         (Some(a), Some(b)) => a.shape().same_dims(b.shape()) && (0..a.shape().len()).all(|i| a.bits(i) == b.bits(i)),
         _ => false,
@@ -102,7 +108,7 @@ fn gradient(session: &Session, training: usize, lang: Lang) -> String {
     let Some(program) = backward.map(|r| &session.runs[r].program) else {
         return tr(lang, "stage.no_gradient").to_owned();
     };
-    let with = |path: &str| program.find(&format!("grad.{path}")).is_some();
+    let with = |path: &str| program.named(&Name::parse(path).gradient()).is_some();
     let count = session.specs.iter().filter(|s| with(&s.path)).count();
     let loss = session.runs[training]
         .outputs
@@ -114,14 +120,14 @@ fn gradient(session: &Session, training: usize, lang: Lang) -> String {
 
 fn left_without(side: &Side<'_>, lang: Lang) -> String {
     let nodes = side.program.nodes();
-    let count = nodes.filter(|(_, n)| n.path.starts_with("grad.")).count();
+    let count = nodes.filter(|(_, n)| n.name.is_gradient()).count();
     Msg::new("stage.gradient_nodes").arg("count", count).render(lang)
 }
 
 impl Side<'_> {
-    /// Lengths of the axes of the node at `path`; a batch of 1 is not shown.
-    fn shape(&self, path: &str) -> String {
-        let Some(id) = self.program.find(path) else {
+    /// Lengths of the axes of a node; a batch of 1 is not shown.
+    fn shape(&self, name: &Name) -> String {
+        let Some(id) = self.program.named(name) else {
             return "—".to_owned();
         };
         let dims = self.program.node(id).shape;
@@ -131,32 +137,37 @@ impl Side<'_> {
     }
 
     /// The shape in each pass.
-    fn shapes(&self, path: &str) -> String {
-        let each = self.passes.iter().map(|p| self.shape(&format!("{p}{path}")));
+    fn shapes(&self, name: &Name) -> String {
+        let each = self.passes.iter().map(|call| self.shape(&in_pass(name, *call)));
         each.collect::<Vec<_>>().join(", ")
     }
 
     fn embedding(&self) -> String {
-        let target = self.shapes("embed.target.lookup");
-        if self.program.find("embed.source.lookup").is_none() {
+        let lookup = |side| Name::of(Site::Embedding(Some(side))).then(Role::Lookup);
+        let target = self.shapes(&lookup(program::Side::Target));
+        let source = lookup(program::Side::Source);
+        if self.program.named(&source).is_none() {
             return target;
         }
-        Msg::new("stage.two_sides")
-            .arg("source", self.shape("embed.source.lookup"))
-            .arg("target", target)
-            .render(self.lang)
+        Msg::new("stage.two_sides").arg("source", self.shape(&source)).arg("target", target).render(self.lang)
     }
 
-    fn first_ending(&self, start: &str, end: &str) -> Option<String> {
-        let mut nodes = self.program.nodes();
-        let found = nodes.find(|(_, n)| n.path.starts_with(start) && n.path.ends_with(end));
-        found.map(|(_, n)| n.path.to_string())
+    /// The first of a quantity in these blocks of the decoder.
+    fn first(&self, of: Block, role: &Role) -> Option<Name> {
+        let fits = |name: &&Name| {
+            matches!(name.site, Site::Layer(Stack::Decoder, _, block) if block == of)
+                && name.role == *role
+                && name.inner.is_empty()
+                && !name.is_gradient()
+        };
+        self.program.nodes().map(|(_, n)| &n.name).find(fits).cloned()
     }
 
     /// All tokens that a pass sees.
-    fn tokens(&self, pass: &str) -> Vec<String> {
-        let paths = [format!("{pass}tokens"), format!("{pass}embed.target.ids")];
-        let id = paths.iter().find_map(|p| self.program.find(p));
+    fn tokens(&self, pass: Option<u32>) -> Vec<String> {
+        let names = [(Site::Root, Role::Tokens), (Site::Embedding(Some(program::Side::Target)), Role::Ids)];
+        let id =
+            names.into_iter().find_map(|(site, role)| self.program.named(&in_pass(&Name::of(site).then(role), pass)));
         let Some(value) = id.and_then(|id| self.trace.get(id)) else {
             return Vec::new();
         };
@@ -165,12 +176,12 @@ impl Side<'_> {
     }
 
     /// Size of the mask in each pass and how many cells it hides.
-    fn masks(&self, path: &str) -> String {
-        let each = self.passes.iter().map(|p| {
-            let path = format!("{p}{path}");
-            let hidden = self.program.find(&path).and_then(|id| self.trace.get(id));
+    fn masks(&self, name: &Name) -> String {
+        let each = self.passes.iter().map(|call| {
+            let name = in_pass(name, *call);
+            let hidden = self.program.named(&name).and_then(|id| self.trace.get(id));
             let hidden = hidden.map_or(0, |v| (0..v.shape().len()).filter(|i| v.get(*i) != 0.0).count());
-            Msg::new("stage.mask_size").arg("shape", self.shape(&path)).arg("hidden", hidden).render(self.lang)
+            Msg::new("stage.mask_size").arg("shape", self.shape(&name)).arg("hidden", hidden).render(self.lang)
         });
         each.collect::<Vec<_>>().join(", ")
     }
@@ -179,11 +190,11 @@ impl Side<'_> {
     fn words(&self, last: bool) -> String {
         let mut words = Vec::new();
         for pass in &self.passes {
-            let at = |name: &str| {
-                let id = self.program.find(&format!("{pass}output.{name}"))?;
+            let at = |role: Role| {
+                let id = self.program.named(&in_pass(&Name::of(Site::Output).then(role), *pass))?;
                 self.trace.get(id)
             };
-            let (Some(ids), Some(probs)) = (at("argmax"), at("predicted_probs")) else {
+            let (Some(ids), Some(probs)) = (at(Role::Argmax), at(Role::PredictedProbs)) else {
                 continue;
             };
             let n = ids.shape().dims().last().copied().unwrap_or(0);
@@ -198,9 +209,9 @@ impl Side<'_> {
     /// The newest token of each call after the first, and whether it was given or chosen.
     fn next_inputs(&self) -> String {
         let later = self.passes.get(1..).unwrap_or_default();
-        let newest: Vec<String> = later.iter().filter_map(|p| self.tokens(p).pop()).collect();
+        let newest: Vec<String> = later.iter().filter_map(|p| self.tokens(*p).pop()).collect();
         let given = later.iter().any(|p| {
-            let id = self.program.find(&format!("{p}tokens"));
+            let id = self.program.named(&in_pass(&Name::default().then(Role::Tokens), *p));
             id.is_some_and(|id| matches!(self.program.node(id).op, Op::Leaf(Leaf::Constant(_))))
         });
         let key = if given { "stage.from_prefix" } else { "stage.from_itself" };

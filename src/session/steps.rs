@@ -3,17 +3,18 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::generation::{frame_of, frames};
+use super::generation::frames;
 use super::{RunKind, Session};
 use crate::program::NodeId;
-use crate::tensor::Slice;
+use crate::tensor::slice::ResolvedSlice;
+use crate::tensor::{Shape, Slice};
 use crate::text::Msg;
 use crate::trace::derive::Cell;
-use crate::walkthrough::{LocalizedText, Start, Step, backward_plan, expand, plan, update_plan};
+use crate::walkthrough::{LocalizedText, Start, Step, View, backward_plan, expand, plan, update_plan};
 
 /// Where a cell is shown: step, view of the step, index in the view.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct ShownCell {
     /// Position of the step in its list.
     pub step: usize,
     /// Position of the view in the step.
@@ -27,11 +28,23 @@ pub struct Place {
 pub struct Steps {
     list: Vec<Step>,
     places: HashMap<(usize, NodeId), Vec<usize>>,
+    /// Step and view of each symbol, in order.
+    symbols: HashMap<String, Vec<(usize, usize)>>,
 }
 
 impl Steps {
     /// Indexes a list.
     pub fn new(list: Vec<Step>) -> Self {
+        Self::with_symbols(list, &|_, _| None)
+    }
+
+    /// Indexes a list whose symbols may have a meaning apart from it: `defined` gives what a symbol names in a run.
+    pub fn with_symbols(
+        mut list: Vec<Step>,
+        defined: &dyn Fn(usize, &str) -> Option<(NodeId, ResolvedSlice)>,
+    ) -> Self {
+        name_wholes(&mut list, defined);
+        let mut symbols: HashMap<String, Vec<(usize, usize)>> = HashMap::new();
         let mut places: HashMap<(usize, NodeId), Vec<usize>> = HashMap::new();
         for (i, step) in list.iter().enumerate() {
             for view in &step.views {
@@ -40,8 +53,21 @@ impl Steps {
                     steps.push(i);
                 }
             }
+            for (v, view) in step.views.iter().enumerate() {
+                symbols.entry(view.symbol.clone()).or_default().push((i, v));
+            }
         }
-        Self { list, places }
+        Self { list, places, symbols }
+    }
+
+    /// Where `symbol` is shown, as steps and views, in order.
+    pub fn symbol(&self, symbol: &str) -> &[(usize, usize)] {
+        self.symbols.get(symbol).map_or(&[], Vec::as_slice)
+    }
+
+    /// All symbols, in no order.
+    pub fn symbols(&self) -> impl Iterator<Item = &str> {
+        self.symbols.keys().map(String::as_str)
     }
 
     /// The steps, in order.
@@ -65,13 +91,13 @@ impl Steps {
     }
 
     /// The nearest step at or before `from` that shows `cell`, else the first one after.
-    pub fn locate(&self, run: usize, cell: Cell, from: usize) -> Option<Place> {
+    pub fn locate(&self, run: usize, cell: Cell, from: usize) -> Option<ShownCell> {
         let steps = self.places.get(&(run, cell.node))?;
         let split = steps.partition_point(|s| *s <= from);
         let near = steps[..split].iter().rev().chain(&steps[split..]);
         near.copied().find_map(|step| {
             let (view, index) = self.list[step].view_of(run, cell)?;
-            Some(Place { step, view, index })
+            Some(ShownCell { step, view, index })
         })
     }
 
@@ -100,13 +126,62 @@ impl Steps {
     }
 }
 
+/// A symbol that stands for several parts of one tensor, or for a part of what it is defined as, names the tensor that
+/// the parts are of: the view that holds them all, else the whole node.
+fn name_wholes(list: &mut [Step], defined: &dyn Fn(usize, &str) -> Option<(NodeId, ResolvedSlice)>) {
+    let holds = |whole: &ResolvedSlice, part: &ResolvedSlice| {
+        whole.ranges.iter().zip(&part.ranges).all(|(w, p)| w.start <= p.start && p.end <= w.end)
+    };
+    let mut parts: HashMap<(usize, NodeId, String), Vec<ResolvedSlice>> = HashMap::new();
+    for view in list.iter().flat_map(|s| &s.views) {
+        let known = parts.entry((view.run, view.node, view.symbol.clone())).or_default();
+        if !known.contains(&view.cells) {
+            known.push(view.cells.clone());
+        }
+    }
+    let wholes: HashMap<_, ResolvedSlice> = parts
+        .into_iter()
+        .filter_map(|(key, mut known)| {
+            let (run, node, symbol) = &key;
+            known.extend(defined(*run, symbol).filter(|(of, _)| of == node).map(|(_, cells)| cells));
+            let first = known.first()?;
+            if known.iter().all(|k| k == first) {
+                return None;
+            }
+            let widest = known.iter().find(|whole| known.iter().all(|part| holds(whole, part)));
+            let whole = widest.cloned().or_else(|| whole(&first.of));
+            Some((key, whole?))
+        })
+        .collect();
+    for view in list.iter_mut().flat_map(|s| &mut s.views) {
+        let whole = wholes.get(&(view.run, view.node, view.symbol.clone()));
+        view.whole = whole.filter(|whole| **whole != view.cells).cloned();
+    }
+}
+
+/// All of a tensor, as a view shows it.
+fn whole(shape: &Shape) -> Option<ResolvedSlice> {
+    View::cells_of(&Slice::all(), shape).ok()
+}
+
 impl Session {
+    /// Indexes steps of this session, whose scenario may define what symbols name.
+    pub(super) fn index_steps(&self, list: Vec<Step>) -> Steps {
+        let defined = |run: usize, symbol: &str| {
+            let spec = self.scenario.symbols.get(symbol)?;
+            let of = spec.run.as_deref().map_or(Some(run), |name| self.run_named(name))?;
+            let view = super::view(self, of, symbol, &spec.path, &spec.slice).ok().filter(|_| of == run)?;
+            Some((view.node, view.cells))
+        };
+        Steps::with_symbols(list, &defined)
+    }
+
     /// Numbered steps of one run: those of the walkthrough, else an automatic plan.
     pub fn steps_of(&self, run: usize) -> Arc<Steps> {
         let mut made = self.run_steps.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let steps = made.entry(run).or_insert_with(|| {
             let own: Vec<Step> = self.steps.list().iter().filter(|s| s.run == run).cloned().collect();
-            Arc::new(Steps::new(if own.is_empty() { self.own_plan(run) } else { own }))
+            Arc::new(self.index_steps(if own.is_empty() { self.own_plan(run) } else { own }))
         });
         Arc::clone(steps)
     }
@@ -127,7 +202,7 @@ impl Session {
         };
         let made = (r.kind == RunKind::Inference).then(|| self.calls_made(run));
         let take = |id| {
-            let call = frame_of(&r.program.node(id).path);
+            let call = r.program.node(id).name.call.map(|call| call as usize);
             made.is_none_or(|made| call.is_none_or(|call| call < made))
         };
         let mut steps = plan(&r.program, run, self.detail, &symbols, &take);
@@ -200,15 +275,13 @@ impl Session {
     /// What a tensor that no step shows is called: the end of its path, and that of a gradient `∂L/∂X`.
     fn path_name(&self, steps: &Steps, run: usize, node: NodeId, slice: &Slice, from: usize) -> String {
         let program = &self.runs[run].program;
-        let path = &program.node(node).path;
-        let of = path.strip_prefix("grad.").and_then(|of| program.find(of));
+        let name = &program.node(node).name;
+        let of = name.gradient_path().and_then(|of| program.find(&of));
         if let Some(of) = of {
             let name = self.tensor_name(steps, run, of, slice, from);
             return format!("∂L/∂{name}");
         }
-        let mut parts: Vec<&str> = path.rsplit('.').take(2).collect();
-        parts.reverse();
-        parts.join(".")
+        name.tail(2)
     }
 
     /// The forward run whose nodes a backward run or an update begins with.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::{Bindings, Keep, RunError, Settings, Trace, run_with};
 use crate::program::optimiser::{Optimiser, Updates, append_update};
-use crate::program::{BuildError, Builder, Gradients, Leaf, NodeId, Op, Program, Random, RandomKind, backward};
+use crate::program::{BuildError, Builder, Gradients, Leaf, Name, NodeId, Op, Pass, Program, Random, RandomKind, backward};
 use crate::tensor::{Pool, Real, Tensor, Value};
 
 /// The program of one update over one batch.
@@ -137,7 +137,7 @@ impl<T: Real> State<T> {
 
     /// The parameters, without the optimiser's memory.
     pub fn parameters(&self) -> impl Iterator<Item = (&Arc<str>, &Value<T>)> {
-        self.values.iter().filter(|(path, _)| !path.starts_with("update."))
+        self.values.iter().filter(|(path, _)| Name::parse(path).pass != Pass::Update)
     }
 }
 

@@ -6,7 +6,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::plan::{numbered, phase_of, symbol_of};
 use super::{LocalizedText, Role, Step, View};
-use crate::program::{Binary, Gradients, Leaf, NodeId, Op, Pick, Program, ScopeKind, Unary};
+use crate::program::{
+    Binary, Gradients, Leaf, Name, NodeId, Op, Pass, Pick, Program, Role as Quantity, ScopeKind, Step as Part, Unary,
+};
 use crate::tensor::slice::Slice;
 use crate::text::Msg;
 
@@ -51,7 +53,7 @@ pub fn backward_plan(program: &Program, run: usize, loss: &str, forward: &[Step]
     let mirror = Mirror::new(program, &gradients, forward);
     // A step of the forward pass, last first; what is unknown to it that belongs to parameters stands apart.
     let mut stages: BTreeMap<(Reverse<usize>, bool), Vec<Shown>> = BTreeMap::new();
-    for (id, node) in program.nodes().filter(|(_, n)| n.path.starts_with("grad.")) {
+    for (id, node) in program.nodes().filter(|(_, n)| n.name.is_gradient()) {
         let seed = gradients.of(gradients.loss) == Some(id);
         if node.inline || matches!(node.op, Op::Leaf(_)) && !seed {
             continue;
@@ -71,7 +73,7 @@ pub fn backward_plan(program: &Program, run: usize, loss: &str, forward: &[Step]
                 grad: id,
                 of,
                 slice: Slice::all(),
-                symbol: mirror.symbol(of, &mirror.name(of), &Slice::all(), rest),
+                symbol: mirror.symbol(of, &mirror.name(of), &Slice::all(), &rest),
                 role: if rest.is_empty() && parameter { Role::Result } else { Role::Auxiliary },
             };
             let home = inside.and_then(|input| mirror.home(input)).or_else(|| mirror.home(of)).unwrap_or(0);
@@ -89,7 +91,7 @@ pub fn backward_plan(program: &Program, run: usize, loss: &str, forward: &[Step]
                 grad: id,
                 of,
                 slice: if fits { view.slice.clone() } else { Slice::all() },
-                symbol: mirror.symbol(of, &mirror.called(of, view), &view.slice, rest),
+                symbol: mirror.symbol(of, &mirror.called(of, view), &view.slice, &rest),
                 role,
             });
         }
@@ -144,6 +146,21 @@ pub(super) fn symbols(step: &Step) -> String {
     names.join(", ") + if more { ", …" } else { "" }
 }
 
+/// What a node of the backward pass is of a gradient; nothing: the gradient itself.
+#[derive(Default)]
+struct Rest {
+    /// What this reader passes on.
+    from: Option<Name>,
+    /// A step on the way.
+    steps: Vec<Quantity>,
+}
+
+impl Rest {
+    fn is_empty(&self) -> bool {
+        self.from.is_none() && self.steps.is_empty()
+    }
+}
+
 /// The forward walkthrough, looked up by node.
 pub(super) struct Mirror<'a> {
     program: &'a Program,
@@ -169,17 +186,32 @@ impl<'a> Mirror<'a> {
         Self { program, gradients, views, of }
     }
 
-    /// The forward node that a node of the backward pass belongs to, and what of it the node is (empty: its gradient).
-    fn owner(&self, id: NodeId) -> Option<(NodeId, &'a str)> {
+    /// The forward node that a node of the backward pass belongs to, and what of it the node is.
+    fn owner(&self, id: NodeId) -> Option<(NodeId, Rest)> {
+        let mut rest = Rest::default();
         if let Some(&of) = self.of.get(&id) {
-            return Some((of, ""));
+            return Some((of, rest));
         }
-        let path = self.program.node(id).path.strip_prefix("grad.")?;
-        path.rmatch_indices('.').find_map(|(at, _)| {
-            let of = self.program.find(&path[..at])?;
-            self.gradients.of(of)?;
-            Some((of, &path[at + 1..]))
-        })
+        let name = &self.program.node(id).name;
+        if let Pass::Gradient(gradient) = &name.pass {
+            rest.from.clone_from(&gradient.from);
+        }
+        let mut of = name.gradient_of()?;
+        loop {
+            // Without a reader the name itself is that of a step, not of a forward node.
+            if rest.from.is_some() || !rest.steps.is_empty() {
+                let node = self.program.named(&of).filter(|of| self.gradients.of(*of).is_some());
+                if let Some(node) = node {
+                    return Some((node, rest));
+                }
+            }
+            let last = of.last().clone();
+            if last == Quantity::Whole {
+                return None;
+            }
+            rest.steps.insert(0, last);
+            of = of.outer()?;
+        }
     }
 
     /// Whether these views together show every cell of a node.
@@ -213,7 +245,7 @@ impl<'a> Mirror<'a> {
     fn name(&self, of: NodeId) -> String {
         match self.views.get(&of).map(Vec::as_slice) {
             Some([(_, view)]) if view.slice.is_all() => view.symbol.clone(),
-            _ => symbol_of(&self.program.node(of).path, &Slice::all()),
+            _ => symbol_of(&self.program.node(of).name, &Slice::all()),
         }
     }
 
@@ -235,16 +267,18 @@ impl<'a> Mirror<'a> {
     }
 
     /// `∂L/∂X`, or what a number on the way to it is called.
-    fn symbol(&self, of: NodeId, symbol: &str, slice: &Slice, rest: &str) -> String {
+    fn symbol(&self, of: NodeId, symbol: &str, slice: &Slice, rest: &Rest) -> String {
         if rest.is_empty() {
             return format!("∂L/∂{symbol}");
         }
-        if let Some(reader) = rest.strip_prefix("from.") {
-            let reader = reader.strip_suffix(".product").unwrap_or(reader);
-            let name = self.program.find(reader).map_or_else(|| symbol_of(reader, &Slice::all()), |id| self.name(id));
+        if let Some(reader) = &rest.from {
+            let product = *reader.last() == Quantity::Step(Part::Product);
+            let reader = if product { reader.outer().unwrap_or_default() } else { reader.clone() };
+            let name =
+                self.program.named(&reader).map_or_else(|| symbol_of(&reader, &Slice::all()), |id| self.name(id));
             return format!("∂L/∂{symbol}←{name}");
         }
-        if rest == "row_sum" {
+        if rest.steps == [Quantity::Step(Part::RowSum)] {
             // What a softmax takes off each row: Σ ∂L/∂A⊙A.
             let weights = self.program.scopes().find_map(|(_, s)| match s.kind {
                 ScopeKind::Softmax { input, output } if input == of => Some(output),
@@ -258,10 +292,11 @@ impl<'a> Mirror<'a> {
             let a = named.unwrap_or_else(|| "A".to_owned());
             return format!("Σ(∂L/∂{a}⊙{a})");
         }
-        if rest == "product" && self.norm_input(of).is_some() {
+        if rest.steps == [Quantity::Step(Part::Product)] && self.norm_input(of).is_some() {
             return "Σ(∂L/∂x̂⊙x̂)".to_owned();
         }
-        format!("∂L/∂{symbol}.{rest}")
+        let steps: String = rest.steps.iter().map(|step| format!(".{step}")).collect();
+        format!("∂L/∂{symbol}{steps}")
     }
 }
 
@@ -341,14 +376,14 @@ fn kind(program: &Program, gradients: &Gradients, of: NodeId) -> Kind {
         return Kind::Seed;
     }
     let node = program.node(of);
-    let last = node.path.rsplit('.').next().unwrap_or(&node.path);
+    let last = node.name.last();
     let readers: Vec<NodeId> =
         program.users(of).iter().copied().filter(|u| *u <= gradients.loss && gradients.of(*u).is_some()).collect();
     let reads = |fits: &dyn Fn(&Op) -> bool| readers.iter().any(|r| fits(&program.node(*r).op));
     if matches!(node.op, Op::Leaf(Leaf::Parameter)) {
         return if reads(&|op| matches!(op, Op::Gather(Pick::Rows))) {
             Kind::Embedding
-        } else if matches!(last, "gamma" | "beta" | "bias") {
+        } else if matches!(last, Quantity::Gamma | Quantity::Beta | Quantity::Bias) {
             Kind::Scale
         } else {
             Kind::Weight
@@ -375,9 +410,11 @@ fn kind(program: &Program, gradients: &Gradients, of: NodeId) -> Kind {
         }
     }
     match last {
-        "context" => return Kind::Context,
-        "lookup" => return Kind::Lookup,
-        "q" | "k" | "v" | "q_rotated" | "k_rotated" => return Kind::Projection,
+        Quantity::Context => return Kind::Context,
+        Quantity::Lookup => return Kind::Lookup,
+        Quantity::Query | Quantity::Key | Quantity::Value | Quantity::QueryRotated | Quantity::KeyRotated => {
+            return Kind::Projection;
+        }
         _ => {}
     }
     if readers.len() > 1 {

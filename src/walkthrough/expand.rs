@@ -2,16 +2,15 @@
 
 use super::plan::{Detail, plan, title_of};
 use super::{LocalizedText, Role, Step, View};
-use crate::program::{Leaf, NodeId, Op, Program, ScopeKind};
+use crate::program::{Leaf, Name, NodeId, Op, Program, Role as Quantity, ScopeId, ScopeKind};
 use crate::tensor::slice::Slice;
 
 /// The sub-steps of `step`; none where it is a single primitive. A step with several results goes into one sub-step a
 /// result; a result goes into its primitives; a decoding call into its whole pass.
 pub fn expand(program: &Program, step: &Step) -> Vec<Step> {
     if let Some(call) = decoding_call(program, step) {
-        let prefix = format!("gen.{call}.");
         let none = |_: &str, _: &Slice| None;
-        let inside = |id: NodeId| program.node(id).path.starts_with(&prefix);
+        let inside = |id: NodeId| program.node(id).name.call == Some(call);
         return numbered(step, plan(program, step.run, Detail::Grouped, &none, &inside));
     }
     let units = units(program, step);
@@ -43,10 +42,7 @@ fn decoding_call(program: &Program, step: &Step) -> Option<u32> {
     if step.number.len() > 1 {
         return None;
     }
-    let call = |v: &View| {
-        let path = &program.node(v.node).path;
-        path.strip_prefix("gen.")?.split('.').next()?.parse::<u32>().ok()
-    };
+    let call = |v: &View| program.node(v.node).name.call;
     let first = call(step.views.first()?)?;
     let several = step.views.len() > 2 && step.views.iter().all(|v| call(v) == Some(first));
     several.then_some(first)
@@ -54,9 +50,9 @@ fn decoding_call(program: &Program, step: &Step) -> Option<u32> {
 
 /// The step's views grouped by the computation they belong to: exp, sum and weights of one head are one unit.
 fn units(program: &Program, step: &Step) -> Vec<Vec<View>> {
-    let mut units: Vec<(String, Vec<View>)> = Vec::new();
+    let mut units: Vec<((Unit, String), Vec<View>)> = Vec::new();
     for view in &step.views {
-        let key = format!("{} {}", unit_key(program, view.node), view.slice);
+        let key = (unit_of(program, view.node), view.slice.to_string());
         match units.iter_mut().find(|(k, _)| *k == key) {
             Some((_, views)) => views.push(view.clone()),
             None => units.push((key, vec![view.clone()])),
@@ -65,18 +61,27 @@ fn units(program: &Program, step: &Step) -> Vec<Vec<View>> {
     units.into_iter().map(|u| u.1).collect()
 }
 
-fn unit_key(program: &Program, id: NodeId) -> String {
+/// A computation that several views belong to.
+#[derive(PartialEq)]
+enum Unit {
+    Composite(ScopeId),
+    /// The scores of an attention and their mask.
+    Scores(Option<Name>),
+    Node(NodeId),
+}
+
+fn unit_of(program: &Program, id: NodeId) -> Unit {
     let node = program.node(id);
     match program.scope(node.scope).kind {
         ScopeKind::Softmax { .. }
         | ScopeKind::LayerNorm { .. }
         | ScopeKind::RmsNorm { .. }
-        | ScopeKind::CrossEntropy { .. } => format!("scope {}", node.scope.0),
-        _ => match node.path.rsplit_once('.') {
-            Some((owner, "scores_raw" | "scores" | "masked_scores" | "mask_bias")) => {
-                format!("{owner}.scores")
+        | ScopeKind::CrossEntropy { .. } => Unit::Composite(node.scope),
+        _ => match node.name.last() {
+            Quantity::ScoresRaw | Quantity::Scores | Quantity::MaskedScores | Quantity::MaskBias => {
+                Unit::Scores(node.name.outer())
             }
-            _ => node.path.to_string(),
+            _ => Unit::Node(id),
         },
     }
 }
@@ -117,8 +122,8 @@ fn primitives(program: &Program, id: NodeId) -> Vec<NodeId> {
         }
         for &input in &program.node(at).inputs {
             let node = program.node(input);
-            let beside = node.path.ends_with(".scores_raw") || node.path.ends_with(".mask_bias");
-            if (node.inline || beside) && !nodes.contains(&input) {
+            let shown = matches!(node.name.last(), Quantity::ScoresRaw | Quantity::MaskBias);
+            if (node.inline || shown) && !nodes.contains(&input) {
                 open.push(input);
             }
         }
@@ -135,8 +140,7 @@ fn primitive(program: &Program, step: &Step, main: &View, id: NodeId) -> Option<
     let symbol = if let Some(view) = step.views.iter().find(|v| v.node == id) {
         view.symbol.clone()
     } else {
-        let path = &program.node(id).path;
-        path.rsplit('.').next().unwrap_or(path).to_owned()
+        program.node(id).name.tail(1)
     };
     let mut view = View::new(program, main.run, id, symbol, slice.clone()).ok()?;
     view.role = Role::Result;

@@ -11,7 +11,7 @@ mod update;
 
 use std::fmt::Write as _;
 
-use crate::program::{NodeId, Program};
+use crate::program::{Name, NodeId, Program, Role as Quantity, Site};
 use crate::tensor::slice::{Pick, ResolvedSlice, Slice};
 use crate::tensor::{Axis, Shape};
 use crate::text::{Lang, Msg};
@@ -95,6 +95,9 @@ pub struct View {
     pub cells: ResolvedSlice,
     /// What it is in the step.
     pub role: Role,
+    /// What the symbol names, where that is more than this view: `PE` of a step that shows its second row only. Cells
+    /// are counted in it.
+    pub whole: Option<ResolvedSlice>,
 }
 
 impl View {
@@ -109,10 +112,17 @@ impl View {
         symbol: impl Into<String>,
         slice: Slice,
     ) -> Result<Self, Msg> {
-        let shape = program.node(node).shape;
-        let cells = shown(&slice, &shape).resolve(&shape)?;
-        let role = if is_auxiliary(&program.node(node).path) { Role::Auxiliary } else { Role::Result };
-        Ok(Self { symbol: symbol.into(), run, node, slice, cells, role })
+        let cells = Self::cells_of(&slice, &program.node(node).shape)?;
+        let role = if is_auxiliary(&program.node(node).name) { Role::Auxiliary } else { Role::Result };
+        Ok(Self { symbol: symbol.into(), run, node, slice, cells, role, whole: None })
+    }
+
+    /// The cells of a slice of a tensor, batch axes of 1 and the like left out.
+    ///
+    /// # Errors
+    /// Where the slice does not fit the shape.
+    pub fn cells_of(slice: &Slice, shape: &Shape) -> Result<ResolvedSlice, Msg> {
+        Ok(shown(slice, shape).resolve(shape)?)
     }
 
     /// Shape of what is seen.
@@ -130,10 +140,16 @@ impl View {
         if cell.node == self.node { self.cells.index_of(cell.flat) } else { None }
     }
 
-    /// `symbol[i][j]` for the cell at `index`.
+    /// What the symbol names: these cells, or a tensor that they are a part of.
+    pub fn named(&self) -> &ResolvedSlice {
+        self.whole.as_ref().unwrap_or(&self.cells)
+    }
+
+    /// `symbol[i][j]` for the cell at `index` of the view, counted in what the symbol names.
     pub fn cell_name(&self, index: &[usize]) -> String {
         let mut name = self.symbol.clone();
-        for i in index {
+        let in_whole = self.whole.as_ref().and_then(|whole| whole.index_of(self.cells.flat(index)));
+        for i in in_whole.as_deref().unwrap_or(index) {
             let _ = write!(name, "[{i}]");
         }
         name
@@ -156,15 +172,21 @@ fn shown(slice: &Slice, shape: &Shape) -> Slice {
     out
 }
 
-/// Whether the node at `path` is a number on the way: exp and sums of a softmax, μ and σ² of a norm.
-pub fn is_auxiliary(path: &str) -> bool {
-    let last = path.rsplit('.').next().unwrap_or(path);
-    !path.starts_with("grad.")
-        && matches!(
-            last,
-            "max" | "shift" | "exp" | "sum" | "mean" | "var" | "mean_square" | "scores_raw" | "mask" | "mask_bias"
-        )
-        && path != "loss.mean"
+/// Whether a node is a number on the way: exp and sums of a softmax, μ and σ² of a norm.
+pub fn is_auxiliary(name: &Name) -> bool {
+    match name.last() {
+        Quantity::Mean => !name.is_gradient() && name.site != Site::Loss,
+        Quantity::Max
+        | Quantity::Shift
+        | Quantity::Exp
+        | Quantity::Sum
+        | Quantity::Var
+        | Quantity::MeanSquare
+        | Quantity::ScoresRaw
+        | Quantity::Mask
+        | Quantity::MaskBias => !name.is_gradient(),
+        _ => false,
+    }
 }
 
 /// A numbered step.

@@ -1,5 +1,6 @@
 //! What phases are called, and titles beside them.
 
+use crate::program::{Block, Name, Site};
 use crate::tensor::Slice;
 use crate::text::{Lang, Msg, tr};
 
@@ -69,20 +70,28 @@ pub struct Location {
 }
 
 impl Location {
-    /// Of the node at `path`, seen through `slice`.
-    pub(super) fn of(path: &str, slice: &Slice) -> Self {
-        let mut words = Vec::new();
-        let mut parts = path.split('.');
-        while let Some(part) = parts.next() {
-            if matches!(part, "encoder" | "decoder" | "gen") {
-                if let Some(n) = parts.next().and_then(|n| n.parse::<u32>().ok()) {
-                    let n = if part == "gen" { n } else { n + 1 };
-                    words.push(format!("{part}.{n}"));
-                }
-            } else if matches!(part, "source" | "target" | "self_attn" | "cross_attn") {
-                words.push(part.to_owned());
-            }
-        }
+    /// Of the node called `name`, seen through `slice`.
+    pub(super) fn of(name: &Name, slice: &Slice) -> Self {
+        let call = name.call.map(|call| format!("gen.{call}"));
+        let layer = name.site.layer().map(|(stack, layer)| format!("{}.{}", stack.as_str(), layer + 1));
+        let part = match name.site {
+            Site::Embedding(Some(side)) | Site::EmbeddingNorm(side) => Some(side.name()),
+            Site::Layer(_, _, Block::SelfAttention) => Some("self_attn"),
+            Site::Layer(_, _, Block::CrossAttention) => Some("cross_attn"),
+            Site::Layer(_, _, Block::Layer | Block::FeedForward | Block::Norm(_))
+            | Site::Root
+            | Site::Vocabulary
+            | Site::Embedding(None)
+            | Site::Stack(_)
+            | Site::Rotary(_)
+            | Site::FinalNorm(_)
+            | Site::Output
+            | Site::Loss
+            | Site::Beam
+            | Site::Next
+            | Site::Cache(_) => None,
+        };
+        let words = call.into_iter().chain(layer).chain(part.map(str::to_owned)).collect();
         Self { words, slice: (!slice.is_all()).then(|| slice.clone()) }
     }
 

@@ -2,7 +2,7 @@
 
 use super::Location;
 use super::{LocalizedText, Step, View, is_auxiliary};
-use crate::program::{Leaf, NodeId, Op, Program, ScopeKind};
+use crate::program::{Block, Leaf, Name, NodeId, Op, Pass, Program, Role, ScopeId, ScopeKind, Site};
 use crate::tensor::Axis;
 use crate::tensor::slice::Slice;
 use crate::text::Msg;
@@ -22,7 +22,30 @@ pub enum Detail {
 struct Stage {
     nodes: Vec<NodeId>,
     /// Decides which neighbours join.
-    key: String,
+    key: StageKey,
+}
+
+/// Neighbouring nodes with the same key share a step.
+#[derive(PartialEq)]
+enum StageKey {
+    /// A node alone.
+    Node(NodeId),
+    /// All of a composite.
+    Scope(ScopeId),
+    /// What belongs together in one place.
+    Group(Name, Group),
+}
+
+#[derive(PartialEq)]
+enum Group {
+    Softmax,
+    Scores,
+    Projections,
+    Rotated,
+    Waves,
+    Out,
+    Prediction,
+    Lookup,
 }
 
 /// Steps for the nodes of `program` that `take` accepts, numbered from 1. `symbols` gives a tensor's short name where
@@ -55,10 +78,10 @@ pub fn plan(
                 .nodes
                 .iter()
                 .filter_map(|&id| {
-                    let path = &program.node(id).path;
-                    let fits = slice.is_all() || slice.resolve(&program.node(id).shape).is_ok();
+                    let node = program.node(id);
+                    let fits = slice.is_all() || slice.resolve(&node.shape).is_ok();
                     let slice = if fits { slice.clone() } else { Slice::all() };
-                    let symbol = symbols(path, &slice).unwrap_or_else(|| symbol_of(path, &slice));
+                    let symbol = symbols(&node.path, &slice).unwrap_or_else(|| symbol_of(&node.name, &slice));
                     View::new(program, run, id, symbol, slice).ok()
                 })
                 .collect();
@@ -88,7 +111,7 @@ fn stages(program: &Program, detail: Detail, take: &dyn Fn(NodeId) -> bool) -> V
     for (id, node) in program.nodes() {
         let shown = match &node.op {
             Op::Leaf(Leaf::Parameter) => detail == Detail::Full,
-            Op::Leaf(Leaf::Constant(_)) => listed_constant(&node.path),
+            Op::Leaf(Leaf::Constant(_)) => listed_constant(&node.name),
             _ => true,
         };
         if !shown || node.inline || !take(id) {
@@ -102,104 +125,95 @@ fn stages(program: &Program, detail: Detail, take: &dyn Fn(NodeId) -> bool) -> V
     }
     for stage in &mut stages {
         // Auxiliaries are read before what they lead to; a result that came first would hide behind them.
-        let aux = |id: &NodeId| is_auxiliary(&program.node(*id).path);
+        let aux = |id: &NodeId| is_auxiliary(&program.node(*id).name);
         stage.nodes.sort_by_key(|id| !aux(id));
     }
     stages
 }
 
-/// Constants worth a step: what a person would write down.
-fn listed_constant(path: &str) -> bool {
-    let last = path.rsplit('.').next().unwrap_or(path);
-    matches!(last, "ids" | "labels" | "denominators" | "token_type_ids")
+/// Constants worth a step: what one would write down by hand.
+fn listed_constant(name: &Name) -> bool {
+    matches!(name.last(), Role::Ids | Role::Labels | Role::Denominators | Role::TokenTypeIds)
 }
 
-/// Neighbouring nodes with the same key share a step.
-fn stage_key(program: &Program, id: NodeId, detail: Detail) -> String {
+fn stage_key(program: &Program, id: NodeId, detail: Detail) -> StageKey {
     let node = program.node(id);
-    let path = &*node.path;
-    if path.starts_with("grad.") {
-        return path.to_owned();
+    let name = &node.name;
+    if name.is_gradient() {
+        return StageKey::Node(id);
     }
-    let scope = program.scope(node.scope);
-    let last = path.rsplit('.').next().unwrap_or(path);
-    let owner = || path.strip_suffix(last).unwrap_or("").to_owned();
-    match scope.kind {
-        ScopeKind::Softmax { .. } => format!("{}softmax", owner()),
+    let group = |group: Group| StageKey::Group(name.outer().unwrap_or_default(), group);
+    match program.scope(node.scope).kind {
+        ScopeKind::Softmax { .. } => return group(Group::Softmax),
         ScopeKind::LayerNorm { .. }
         | ScopeKind::RmsNorm { .. }
         | ScopeKind::CrossEntropy { .. }
-        | ScopeKind::Activation { .. } => scope.path.to_string(),
-        _ => match last {
-            "scores_raw" | "scores" | "mask" | "mask_bias" | "masked_scores" => {
-                format!("{}scores", owner())
-            }
-            "q" | "k" | "v" if detail == Detail::Grouped => format!("{}qkv", owner()),
-            "q_rotated" | "k_rotated" if detail == Detail::Grouped => format!("{}rotated", owner()),
-            "sin" | "cos" if path.contains("rotary") => format!("{}waves", owner()),
-            "concat" | "out" if path.contains("attn") => format!("{}out", owner()),
-            "argmax" | "predicted_probs" => format!("{}prediction", owner()),
-            "lookup" | "scaled" => format!("{}lookup", owner()),
-            _ => path.to_owned(),
-        },
+        | ScopeKind::Activation { .. } => return StageKey::Scope(node.scope),
+        _ => {}
+    }
+    match name.last() {
+        Role::ScoresRaw | Role::Scores | Role::Mask | Role::MaskBias | Role::MaskedScores => group(Group::Scores),
+        Role::Query | Role::Key | Role::Value if detail == Detail::Grouped => group(Group::Projections),
+        Role::QueryRotated | Role::KeyRotated if detail == Detail::Grouped => group(Group::Rotated),
+        Role::Sin | Role::Cos if matches!(name.site, Site::Rotary(_)) => group(Group::Waves),
+        Role::Concat | Role::Out if name.site.is_attention() => group(Group::Out),
+        Role::Argmax | Role::PredictedProbs => group(Group::Prediction),
+        Role::Lookup | Role::Scaled => group(Group::Lookup),
+        _ => StageKey::Node(id),
     }
 }
 
-/// `encoder.0.…` is phase `encoder.1`, as a person counts.
+/// The first layer of the encoder is phase `encoder.1`: phases count layers from 1.
 pub(super) fn phase_of(program: &Program, id: NodeId) -> String {
-    let path = &*program.node(id).path;
-    let mut parts = path.split('.').peekable();
-    let mut phase = String::new();
-    while let Some(part) = parts.next() {
-        match part {
-            "gen" => {
-                let call = parts.next().unwrap_or("0");
-                phase = format!("gen.{call} ");
-            }
-            "grad" | "update" => phase.extend([part, " "]),
-            "encoder" | "decoder" => {
-                return match parts.next().and_then(|n| n.parse::<u32>().ok()) {
-                    Some(layer) => format!("{phase}{part}.{}", layer + 1),
-                    None => format!("{phase}{part}"),
-                };
-            }
-            "embed" | "vocabulary" => return format!("{phase}input"),
-            "output" | "loss" => return format!("{phase}output"),
-            other => return format!("{phase}{other}"),
-        }
-    }
-    phase.trim_end().to_owned()
+    let name = &program.node(id).name;
+    let pass = match (name.call, &name.pass) {
+        (Some(call), _) => format!("gen.{call} "),
+        (None, Pass::Gradient(_)) => "grad ".to_owned(),
+        (None, Pass::Update) => "update ".to_owned(),
+        (None, Pass::Forward) => String::new(),
+    };
+    let place = match name.site {
+        Site::Layer(stack, layer, _) => format!("{}.{}", stack.as_str(), layer + 1),
+        Site::Stack(stack) | Site::Rotary(stack) | Site::FinalNorm(stack) => stack.as_str().to_owned(),
+        Site::Vocabulary | Site::Embedding(_) | Site::EmbeddingNorm(_) => "input".to_owned(),
+        Site::Output | Site::Loss => "output".to_owned(),
+        Site::Next => "next".to_owned(),
+        Site::Beam => "beam".to_owned(),
+        Site::Cache(_) => "cache".to_owned(),
+        Site::Root => name.role.to_string(),
+    };
+    format!("{pass}{place}")
 }
 
 /// A short name for a tensor without one: `Q1` for the first head of a query, else the path's last part.
-pub(super) fn symbol_of(path: &str, slice: &Slice) -> String {
-    if let Some(of) = path.strip_prefix("grad.") {
-        return format!("∂L/∂{}", symbol_of(of, slice));
+pub(super) fn symbol_of(name: &Name, slice: &Slice) -> String {
+    if let Some(of) = name.gradient_of() {
+        return format!("∂L/∂{}", symbol_of(&of, slice));
     }
-    let parts: Vec<&str> = path.split('.').collect();
-    let last = *parts.last().unwrap_or(&path);
-    let before = parts.len().checked_sub(2).map_or("", |i| parts[i]);
-    let stem = match (before, last) {
-        (_, "q") => "Q",
-        (_, "k") => "K",
-        (_, "v") => "V",
-        (_, "scores" | "masked_scores") => "score",
-        (_, "weights") => "A",
-        (_, "context") => "O",
-        (_, "concat") => "Concat",
-        ("self_attn", "out") => "AttnOut",
-        ("cross_attn", "out") => "CrossOut",
-        ("ffn", "hidden") => "H",
-        ("ffn", "act") => "R",
-        ("ffn", "out") => "F",
-        ("output", "logits") => "Logits",
-        ("output", "probs") => "P",
-        ("embed", "weight") => "E",
-        (norm, "out") if norm.contains("norm") => "LN",
-        (_, "weight" | "bias" | "gamma" | "beta" | "ids" | "out") => "",
-        _ => last,
+    let place = if name.inner.is_empty() { name.site } else { Site::Root };
+    let stem = match (place, name.last()) {
+        (_, Role::Query) => "Q",
+        (_, Role::Key) => "K",
+        (_, Role::Value) => "V",
+        (_, Role::Scores | Role::MaskedScores) => "score",
+        (_, Role::Weights) => "A",
+        (_, Role::Context) => "O",
+        (_, Role::Concat) => "Concat",
+        (Site::Layer(_, _, Block::SelfAttention), Role::Out) => "AttnOut",
+        (Site::Layer(_, _, Block::CrossAttention), Role::Out) => "CrossOut",
+        (Site::Layer(_, _, Block::FeedForward), Role::Hidden) => "H",
+        (Site::Layer(_, _, Block::FeedForward), Role::Act) => "R",
+        (Site::Layer(_, _, Block::FeedForward), Role::Out) => "F",
+        (Site::Output, Role::Logits) => "Logits",
+        (Site::Output, Role::Probs) => "P",
+        (Site::Embedding(None), Role::Weight) => "E",
+        (site, Role::Out) if site.is_norm() => "LN",
+        (_, Role::Weight | Role::Bias | Role::Gamma | Role::Beta | Role::Ids | Role::Out) => {
+            return numbered(&name.tail(2), slice);
+        }
+        _ => return numbered(&name.tail(1), slice),
     };
-    if stem.is_empty() { numbered(&format!("{before}.{last}"), slice) } else { numbered(stem, slice) }
+    numbered(stem, slice)
 }
 
 /// A name with the number of the head that is looked at, counted from 1.
@@ -213,46 +227,26 @@ pub(super) fn numbered(name: &str, slice: &Slice) -> String {
     name
 }
 
-/// What a node is to a reader, the middle of a catalogue key: the end of its path, and of a beam search `beam_…`.
-fn kind_of(program: &Program, path: &str) -> String {
-    let beam = path.rsplit_once(".next.").filter(|(call, _)| {
-        let beams = program.find(&format!("{call}.next.parents"));
-        beams.is_some()
-    });
-    match beam {
-        Some((_, last)) => format!("beam_{last}"),
-        None => place_free(path),
-    }
-}
-
-/// The part of a path that says what a node is, whatever its layer: `self_attn.q`.
-fn place_free(path: &str) -> String {
-    let parts: Vec<&str> = path.split('.').filter(|p| p.parse::<u32>().is_err() && *p != "gen").collect();
-    let skip = usize::from(matches!(parts.first(), Some(&("encoder" | "decoder"))) && parts.len() > 1);
-    let mut name = parts[skip..].join("_");
-    for numbered in ["norm", "residual", "sublayer"] {
-        for digit in ["1", "2", "3"] {
-            name = name.replace(&format!("{numbered}{digit}"), numbered);
-        }
-    }
-    name
+/// What a node is to a reader, the middle of a catalogue key: `self_attn_q`, and of a beam search `beam_…`.
+fn kind_of(program: &Program, name: &Name) -> String {
+    let beam = name.site == Site::Next
+        && program.named(&Name { call: name.call, site: Site::Next, role: Role::Parents, ..Name::default() }).is_some();
+    if beam { format!("beam_{}", name.last()) } else { name.kind() }
 }
 
 /// The title of the step that computes `id`.
 pub fn title_of(program: &Program, id: NodeId, slice: &Slice) -> LocalizedText {
-    let path = &*program.node(id).path;
-    let (of, gradient) = path.strip_prefix("grad.").map_or((path, false), |p| (p, true));
-    let kind = kind_of(program, of);
-    if gradient {
+    let node = program.node(id);
+    if let Some(of) = node.name.gradient_path() {
         return LocalizedText::Message(Msg::new("walk.gradient").arg("path", of));
     }
-    match find(&format!("walk.title.{kind}")) {
-        Some(key) => LocalizedText::At(Msg::new(key), Location::of(of, slice)),
-        None => LocalizedText::Message(Msg::new("walk.other").arg("path", of)),
+    match find(&format!("walk.title.{}", kind_of(program, &node.name))) {
+        Some(key) => LocalizedText::At(Msg::new(key), Location::of(&node.name, slice)),
+        None => LocalizedText::Message(Msg::new("walk.other").arg("path", &node.path)),
     }
 }
 
 fn note_of(program: &Program, id: NodeId) -> LocalizedText {
-    let kind = kind_of(program, &program.node(id).path);
+    let kind = kind_of(program, &program.node(id).name);
     find(&format!("walk.note.{kind}")).map_or(LocalizedText::Empty, |key| LocalizedText::Message(Msg::new(key)))
 }

@@ -4,27 +4,27 @@
 use super::backward::{Mirror, Start, symbols};
 use super::plan::symbol_of;
 use super::{LocalizedText, Role, Step, View};
-use crate::program::{Gradients, NodeId, Program};
+use crate::program::{Gradients, Name, NodeId, Program, Role as Quantity};
 use crate::tensor::slice::Slice;
 use crate::text::Msg;
 
-/// What an update has of each parameter, in reading order: name of the node, how it is written, whether it is a
+/// What an update has of each parameter, in reading order: role of the node, how it is written, whether it is a
 /// result.
-const PARTS: &[(&str, &str, bool)] = &[
-    ("clipped", "clip(∂L/∂{})", false),
-    ("decay", "decay({})", false),
-    ("decayed_gradient", "g({})", false),
-    ("decayed", "decayed({})", false),
-    ("velocity_before", "u₀({})", false),
-    ("velocity", "u({})", true),
-    ("m_before", "m₀({})", false),
-    ("m", "m({})", true),
-    ("v_before", "v₀({})", false),
-    ("v", "v({})", true),
-    ("m_hat", "m̂({})", true),
-    ("v_hat", "v̂({})", true),
-    ("step", "Δ({})", true),
-    ("new", "{}′", true),
+const PARTS: &[(Quantity, &str, bool)] = &[
+    (Quantity::Clipped, "clip(∂L/∂{})", false),
+    (Quantity::Decay, "decay({})", false),
+    (Quantity::DecayedGradient, "g({})", false),
+    (Quantity::Decayed, "decayed({})", false),
+    (Quantity::VelocityBefore, "u₀({})", false),
+    (Quantity::Velocity, "u({})", true),
+    (Quantity::FirstMomentBefore, "m₀({})", false),
+    (Quantity::FirstMoment, "m({})", true),
+    (Quantity::SecondMomentBefore, "v₀({})", false),
+    (Quantity::SecondMoment, "v({})", true),
+    (Quantity::FirstMomentHat, "m̂({})", true),
+    (Quantity::SecondMomentHat, "v̂({})", true),
+    (Quantity::UpdateStep, "Δ({})", true),
+    (Quantity::New, "{}′", true),
 ];
 
 /// Steps for the update in `program`, whose run is `run`. `forward` are the steps of the forward run, whose nodes
@@ -60,38 +60,39 @@ pub fn update_plan(program: &Program, run: usize, loss: &str, forward: &[Step], 
     };
     // What all parameters share.
     let shared = [
-        ("learning_rate", "lr"),
-        ("bias_correction1", "1-β₁ᵗ"),
-        ("bias_correction2", "1-β₂ᵗ"),
-        ("decay_rate", "lr·λ"),
-        ("gradient_norm", "‖∂L‖"),
-        ("clip", "clip"),
+        (Quantity::LearningRate, "lr"),
+        (Quantity::BiasCorrection1, "1-β₁ᵗ"),
+        (Quantity::BiasCorrection2, "1-β₂ᵗ"),
+        (Quantity::DecayRate, "lr·λ"),
+        (Quantity::GradientNorm, "‖∂L‖"),
+        (Quantity::Clip, "clip"),
     ];
-    let views = shared.iter().filter_map(|(name, symbol)| {
-        let id = program.find(&format!("update.{name}"))?;
-        view(id, (*symbol).to_owned(), &Slice::all(), Role::Result)
+    let views = shared.into_iter().filter_map(|(role, symbol)| {
+        let id = program.named(&Name::default().update().then(role))?;
+        view(id, symbol.to_owned(), &Slice::all(), Role::Result)
     });
     push(views.collect(), Msg::new("update.title.shared"), "update.note.shared");
     for (parameter, gradient) in gradients.parameters(program) {
-        let path = &program.node(parameter).path;
+        let name = &program.node(parameter).name;
+        let updated = name.update();
         let named = mirror.views.get(&parameter).map_or(&[][..], Vec::as_slice);
         let mut seen: Vec<(String, Slice)> = named.iter().map(|(_, v)| (v.symbol.clone(), v.slice.clone())).collect();
         if !mirror.covers(parameter, named) {
-            seen.push((symbol_of(path, &Slice::all()), Slice::all()));
+            seen.push((symbol_of(name, &Slice::all()), Slice::all()));
         }
         let mut views = Vec::new();
         for (symbol, slice) in &seen {
             views.extend(view(parameter, symbol.clone(), slice, Role::Auxiliary));
             views.extend(view(gradient, format!("∂L/∂{symbol}"), slice, Role::Auxiliary));
-            for (name, how, result) in PARTS {
+            for (part, how, result) in PARTS {
                 let role = if *result { Role::Result } else { Role::Auxiliary };
-                if let Some(id) = program.find(&format!("update.{path}.{name}")) {
+                if let Some(id) = program.named(&updated.then(part.clone())) {
                     views.extend(view(id, how.replace("{}", symbol), slice, role));
                 }
             }
         }
-        let adam = program.find(&format!("update.{path}.m")).is_some();
-        let momentum = program.find(&format!("update.{path}.velocity")).is_some();
+        let adam = program.named(&updated.then(Quantity::FirstMoment)).is_some();
+        let momentum = program.named(&updated.then(Quantity::Velocity)).is_some();
         let note = if adam {
             "update.note.adam"
         } else if momentum {
@@ -99,7 +100,7 @@ pub fn update_plan(program: &Program, run: usize, loss: &str, forward: &[Step], 
         } else {
             "update.note.sgd"
         };
-        push(views, Msg::new("update.title.parameter").arg("path", path), note);
+        push(views, Msg::new("update.title.parameter").arg("path", name), note);
     }
     steps
 }

@@ -10,7 +10,7 @@ use tui_transformer::debug::side::{self, Align, Mapping};
 use tui_transformer::debug::teacher::{self, Shift};
 use tui_transformer::debug::{causality, lints};
 use tui_transformer::model::generate::{Calls, Choice};
-use tui_transformer::program::{NodeId, Program};
+use tui_transformer::program::{Name, NodeId, Program};
 use tui_transformer::scenario::schema::{Decode, Init, InitRule, Prefix, Run, Vocabulary};
 use tui_transformer::scenario::{EMBEDDED, load};
 use tui_transformer::session::generation::{Call, frame_of};
@@ -212,11 +212,11 @@ struct Any {
 
 impl<T: Real> Breaker<T> {
     fn see(&mut self, program: &Program, id: NodeId, value: &Value<T>) -> Flow<T> {
-        let path = &program.node(id).path;
-        let Some(frame) = frame_of(path) else {
+        let node = program.node(id);
+        let Some(frame) = frame_of(node) else {
             return Flow::Go;
         };
-        let rest = path.splitn(3, '.').nth(2).unwrap_or_default().to_owned();
+        let rest = node.name.outside_call().to_string();
         let old = self.before.insert(rest.clone(), value.clone());
         match self.how {
             Break::RowOff(name) if frame == self.frame && rest == name => {
@@ -460,7 +460,7 @@ fn training_beside_inference() {
     let inference = s.run_named("inference").unwrap();
     let (left, right) = (s.trace(0).unwrap(), s.trace(inference).unwrap());
     // The rows of a causal pass do not depend on what comes later: call 2 is the first three rows of training.
-    let mapping = Mapping::Prefix { from: String::new(), to: "gen.2.".into() };
+    let mapping = Mapping::Scopes { from: Name::default(), to: Name::parse("gen.2") };
     let pairs = side::pair(left, right, &mapping, Align::First);
     let logits = pairs.iter().find(|p| p.path == "output.logits").unwrap();
     assert_eq!((logits.cells, logits.differing), (24, 0));
@@ -474,7 +474,7 @@ fn training_beside_inference() {
     assert_eq!(cells.len(), pairs[0].differing);
     assert_eq!(Some(cells[0]), pairs[0].first);
     // Layers: weights have the same shapes, and differ.
-    let layers = Mapping::Prefix { from: "encoder.0.".into(), to: "encoder.1.".into() };
+    let layers = Mapping::Scopes { from: Name::parse("encoder.0"), to: Name::parse("encoder.1") };
     assert!(side::pair(left, left, &layers, Align::First).iter().any(|p| p.max_difference > 0.1));
 }
 

@@ -66,7 +66,9 @@ fn every_symbol_is_its_tensor_at_its_step() {
             let mut printed = Vec::new();
             flat(&tensor["values"], &mut printed);
             // In quotes, since `mean` and `sum` are functions; from this step on it is known.
-            let text = format!("\"{symbol}\"");
+            // Steps 8 to 11 show a row of PE each; the name is that of the whole.
+            let row = (symbol == "PE").then(|| number - 8);
+            let text = row.map_or_else(|| format!("\"{symbol}\""), |row| format!("PE[{row}]"));
             let found = Expr::parse(&text).expect("a name").eval(&here(number, true));
             let found = found.unwrap_or_else(|e| panic!("step {number} {symbol}: {e}"));
             let values = found.to_vec();

@@ -28,6 +28,7 @@ mod invariants;
 mod lints;
 mod lints_decoding;
 mod lints_numbers;
+mod names;
 mod operators;
 mod optimisers;
 mod recorded;

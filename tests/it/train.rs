@@ -181,7 +181,7 @@ fn said(s: &Session, run: &str) -> Vec<String> {
         .map(|id| {
             let value = trace.value(id);
             let last = value.get(value.shape().len() - 1);
-            s.words("target").word(last as i64)
+            s.words(tui_transformer::program::Side::Target).word(last as i64)
         })
         .collect()
 }

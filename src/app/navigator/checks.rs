@@ -11,6 +11,7 @@ use crate::app::messages::Level;
 use crate::app::ui::Ui;
 use crate::debug::lints::{self, Finding};
 use crate::scenario::lint::{Lint, Severity};
+use crate::session::locate::step_of_cell;
 use crate::session::{Session, Steps};
 use crate::text::{Lang, Msg, tr};
 
@@ -32,7 +33,7 @@ impl Checked {
         self.failed.clear();
         for (i, f) in self.found.iter().enumerate() {
             for (run, cell) in f.places(&self.session) {
-                let Some(at) = lints::step_of(&self.session, listed, run, cell) else {
+                let Some(at) = step_of_cell(&self.session, listed, run, cell) else {
                     continue;
                 };
                 let gravest = self.failed.entry(at).or_insert(i);

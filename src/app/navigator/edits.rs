@@ -15,7 +15,7 @@ use crate::app::messages::Level;
 use crate::app::overlay::PromptKind;
 use crate::app::ui::Ui;
 use crate::debug::expr::{ExprError, Fault};
-use crate::debug::whatif::{self, Command, Edit, Here, Report, Slip, WhatIf};
+use crate::debug::whatif::{self, Command, Edit, EditContext, Report, Slip, WhatIf};
 use crate::program::NodeId;
 use crate::scenario::diagnostic::Problem;
 use crate::scenario::{syntax, write};
@@ -92,11 +92,12 @@ impl Navigator {
             (run, cell.node, index)
         });
         let run = self.step().map_or(0, |s| s.run);
-        let steps = Arc::clone(&self.steps);
-        let here = Here {
+        let (steps, shown) = (Arc::clone(&self.steps), self.step().cloned());
+        let here = EditContext {
             run: cursor.as_ref().map_or(run, |c| c.0),
             steps: &steps,
             at: self.at,
+            shown: shown.as_ref(),
             cursor: cursor.as_ref().map(|c| (c.1, c.2.as_slice())),
         };
         let resolved = self.what_if().resolve(text, &command, &here);

@@ -3,7 +3,7 @@
 use super::{Navigator, Plane};
 use crate::app::measure::Part;
 use crate::debug::whatif::Before;
-use crate::program::{Cost, NodeId, ScopeKind, Unary, cost};
+use crate::program::{Cost, NodeId, Role, ScopeKind, Unary, cost};
 use crate::tensor::{Axis, DType};
 use crate::text::{Msg, NumberFormat};
 use crate::trace::AnyValue;
@@ -155,7 +155,7 @@ impl Navigator {
             lines.push(Msg::new("tui.fact.relu").arg("share", format!("{share:.0}")));
         }
         let axes = node.shape.axes();
-        if axes.ends_with(&[Axis::Query, Axis::Key]) && node.path.ends_with("weights") && plane.rows == plane.cols {
+        if axes.ends_with(&[Axis::Query, Axis::Key]) && *node.name.last() == Role::Weights && plane.rows == plane.cols {
             let n = plane.rows.min(512);
             let diagonal: f64 = (0..n).map(|i| value.get(plane.flat(i, i))).sum::<f64>() / n.max(1) as f64;
             let rest = (1.0 - diagonal) / (plane.cols.max(2) - 1) as f64;

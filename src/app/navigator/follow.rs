@@ -1,13 +1,12 @@
 //! The why-chain: from a number to the numbers it was made of, step by step, and back.
 
-use std::collections::{HashSet, VecDeque};
-
 use super::Navigator;
 use super::model::names;
 use crate::explain::{Explainer, Line, Style, formula};
 use crate::export::document::step_formula;
-use crate::program::{Leaf, NodeId, Op};
-use crate::session::Place;
+use crate::program::{Leaf, Op};
+use crate::session::ShownCell;
+use crate::session::locate::step_of;
 use crate::tensor::Slice;
 use crate::text::NumberFormat;
 use crate::trace::AnyTrace;
@@ -130,7 +129,7 @@ impl Navigator {
     /// Goes to the step that shows a cell, else to the one that shows what comes of it, with the cell beside it.
     pub(super) fn visit(&mut self, run: usize, target: Cell) {
         if self.find(run, target).is_none()
-            && let Some(step) = self.reader_of(run, target.node)
+            && let Some(step) = step_of(&self.session, &self.steps, run, target.node)
         {
             self.arrive_at(step);
         }
@@ -145,7 +144,7 @@ impl Navigator {
             self.select(view, &index);
             return;
         }
-        if let Some(Place { step, view, index }) = self.find(run, target) {
+        if let Some(ShownCell { step, view, index }) = self.find(run, target) {
             self.aside = None;
             self.inner.clear();
             self.at = step;
@@ -161,26 +160,8 @@ impl Navigator {
         }
     }
 
-    /// The first step that shows what is computed from a node, the nearest such values before others.
-    fn reader_of(&self, run: usize, node: NodeId) -> Option<usize> {
-        let program = &self.session.runs[run].program;
-        let mut seen = HashSet::from([node]);
-        let mut open = VecDeque::from([node]);
-        while let Some(id) = open.pop_front() {
-            for &user in program.users(id) {
-                if let Some(step) = self.steps.first_showing(run, user) {
-                    return Some(step);
-                }
-                if seen.insert(user) {
-                    open.push_back(user);
-                }
-            }
-        }
-        None
-    }
-
     /// Where the walkthrough shows a cell; parameters are the same in every run.
-    fn find(&self, run: usize, target: Cell) -> Option<Place> {
+    fn find(&self, run: usize, target: Cell) -> Option<ShownCell> {
         if let Some(place) = self.steps.locate(run, target, self.at) {
             return Some(place);
         }

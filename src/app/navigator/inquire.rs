@@ -9,7 +9,7 @@ use crate::app::args::Place;
 use crate::app::messages::Level;
 use crate::app::ui::Ui;
 use crate::debug::breaks::Position;
-use crate::debug::eval_context::{EvalContext, Target, Values};
+use crate::debug::eval_context::{EvalContext, Values};
 use crate::debug::expr::{Array, Expr, ExprError, Fault};
 use crate::debug::timeline::Timeline;
 use crate::explain::Explainer;
@@ -17,6 +17,7 @@ use crate::program::NodeId;
 use crate::text::{Msg, NumberFormat, escape, width};
 use crate::trace::AnyValue;
 use crate::trace::derive::Cell;
+use crate::session::locate::Address;
 
 /// Most rows and columns that are printed of a tensor.
 const MAX_PRINTED: usize = 64;
@@ -95,7 +96,7 @@ impl Navigator {
     }
 
     fn index_of(&self, run: usize, cell: Cell) -> Vec<usize> {
-        Target::of_node(&self.session, run, cell.node).and_then(|t| t.part.index_of(cell.flat)).unwrap_or_default()
+        Address::of_node(&self.session, run, cell.node).and_then(|t| t.part.index_of(cell.flat)).unwrap_or_default()
     }
 
     /// The command that goes to a cell.
@@ -122,7 +123,7 @@ impl Navigator {
     /// `print EXPRESSION`.
     pub(super) fn print(&self, text: &str, ui: &mut Ui) {
         let number = ui.settings.digits;
-        let target = self.view().map(Target::of_view);
+        let target = self.view().map(Address::of_view);
         let shown = |text: &str| -> Result<Array, ExprError> {
             let timeline = self.timeline();
             let mut here = self.scope(&timeline);

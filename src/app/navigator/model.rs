@@ -6,7 +6,7 @@ use super::Navigator;
 use crate::app::measure::{self, Kind};
 use crate::explain::Explainer;
 use crate::export::document::step_formula;
-use crate::program::{Binary, NodeId, Op, Program};
+use crate::program::{Binary, NodeId, Op, Program, Role as Quantity};
 use crate::tensor::{Axis, Shape};
 use crate::trace::derive::Cell;
 use crate::trace::stats::Window;
@@ -335,9 +335,9 @@ impl Navigator {
 
     /// Whether a cell is the shift of a softmax that did not need one.
     fn is_zero_shift(&self, run: usize, c: Cell) -> bool {
-        let path = &self.session.runs[run].program.node(c.node).path;
+        let name = &self.session.runs[run].program.node(c.node).name;
         let zero = |t: super::TraceRef<'_>| t.get(c.node).is_some_and(|v| v.get(c.flat) == 0.0);
-        path.ends_with(".shift") && self.trace(run).is_some_and(zero)
+        *name.last() == Quantity::Shift && self.trace(run).is_some_and(zero)
     }
 
     /// Whether the node that reads a cell is the same tensor in another shape, under the only name it has.
@@ -464,6 +464,5 @@ fn sign(op: &Op) -> &'static str {
 
 /// Whether a tensor's lowest values are masked cells.
 pub(super) fn is_masked(program: &Program, node: NodeId) -> bool {
-    let path = &program.node(node).path;
-    path.ends_with("masked_scores") || path.ends_with("mask_bias")
+    matches!(program.node(node).name.last(), Quantity::MaskedScores | Quantity::MaskBias)
 }

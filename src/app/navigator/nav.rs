@@ -211,10 +211,8 @@ impl Navigator {
     /// Shows a tensor that no numbered step shows.
     pub(super) fn open_aside(&mut self, run: usize, node: crate::program::NodeId, slice: Slice) {
         let program = &self.session.runs[run].program;
-        let path = &program.node(node).path;
-        let mut parts: Vec<&str> = path.rsplit('.').take(2).collect();
-        parts.reverse();
-        let Ok(mut view) = View::new(program, run, node, parts.join("."), slice) else {
+        let symbol = program.node(node).name.tail(2);
+        let Ok(mut view) = View::new(program, run, node, symbol, slice) else {
             return;
         };
         view.role = Role::Result;

@@ -1,27 +1,13 @@
 //! Going to a place by name: symbols, paths, sections, titles.
 
-use std::sync::Arc;
-
 use super::Navigator;
 use crate::app::args::Place;
-use crate::tensor::Shape;
+use crate::session::locate::{Context, Located, locate, split_run};
 use crate::text::{Lang, Msg, escape};
-use crate::trace::derive::Cell;
 use crate::walkthrough::{Step, View};
 
 /// Most other tensors of the same name that are told.
 const MAX_OTHERS: usize = 4;
-
-/// The index as one in a tensor of `shape`, of which the last axes may be left out; where a batch of 1 stands in front
-/// of the shape (`batch`), it is counted or not. `None` where it is outside.
-fn inside(index: &[usize], shape: &Shape, batch: bool) -> Option<Vec<usize>> {
-    let index = match index {
-        [0, rest @ ..] if batch && rest.len() == shape.rank() => rest,
-        all => all,
-    };
-    let fits = index.len() <= shape.rank() && index.iter().zip(shape.dims()).all(|(i, n)| i < n);
-    fits.then(|| index.to_vec())
-}
 
 impl Navigator {
     /// To a tensor by symbol, path, section or part of a title, and a cell of it. `run:name` asks for that run's. The
@@ -31,13 +17,10 @@ impl Navigator {
     /// # Errors
     /// Nothing is called so, or it has no such cell.
     pub fn to_place(&mut self, place: &Place) -> Result<Option<Msg>, Msg> {
-        let asked = place
-            .name
-            .split_once(':')
-            .and_then(|(run, name)| Some((self.session.run_named(run)?, name.trim_start_matches(':'))));
-        let (only, name) = match asked {
-            Some((run, name)) => (Some(run), name),
-            None => (None, place.name.as_str()),
+        let (only, name) = match split_run(&self.session, &place.name) {
+            Ok(parts) => parts,
+            // Perhaps a part of a title.
+            Err(_) => (None, place.name.as_str()),
         };
         let here = self.spot();
         if let Some(run) = only
@@ -55,31 +38,32 @@ impl Navigator {
     }
 
     fn go_to_name(&mut self, only: Option<usize>, name: &str, index: &[usize]) -> Result<Option<Msg>, Msg> {
-        let outside = |shape: &Shape| {
-            let index: Vec<String> = index.iter().map(ToString::to_string).collect();
-            Msg::new("edit.outside").arg("index", index.join(", ")).arg("path", escape(name)).arg("shape", shape)
+        let text = match only {
+            Some(run) => format!("{}::{name}", self.session.runs[run].name),
+            None => name.to_owned(),
         };
-        if let Some((step, view)) = self.shown_as(only, name) {
-            let shown = &self.steps.list()[step].views[view];
-            let batch = shown.cells.of.dims().first() == Some(&1) && !shown.cells.kept[0];
-            let shape = shown.shape();
-            let index = inside(index, &shape, batch).ok_or_else(|| outside(&shape))?;
-            self.arrive_at(step);
-            self.select(view, &index);
-            return Ok(self.others_called(only, name));
-        }
-        let run = only.or(self.step().map(|s| s.run)).unwrap_or(0);
-        let program = self.session.runs.get(run).map(|r| Arc::clone(&r.program));
-        if let Some((program, node)) = program.and_then(|p| p.find(name).map(|n| (p, n))) {
-            let shape = program.node(node).shape;
-            let batch = index.len() < shape.rank() && shape.dims().first() == Some(&1);
-            let mut whole = vec![0; usize::from(batch)];
-            whole.extend(index);
-            whole = inside(&whole, &shape, false).ok_or_else(|| outside(&shape))?;
-            whole.resize(shape.rank(), 0);
-            let flat = if shape.is_empty() { 0 } else { shape.flat(&whole) };
-            self.show_cell(run, Cell { node, flat });
-            return Ok(None);
+        if let Ok(found) = locate(&text, &self.names_here()) {
+            let Located { address, shown } = found;
+            let cell = address.cell(index).ok_or_else(|| {
+                let index: Vec<String> = index.iter().map(ToString::to_string).collect();
+                let shape = address.part.shape();
+                Msg::new("edit.outside").arg("index", index.join(", ")).arg("path", escape(name)).arg("shape", shape)
+            })?;
+            // A symbol may name more than the view that shows it: its cells are where they are shown.
+            let view = shown.map(|(step, view)| (step, view, &self.steps.list()[step].views[view]));
+            match view.and_then(|(step, at, view)| Some((step, at, view.index_of(cell)?))) {
+                Some((step, view, at)) => {
+                    self.arrive_at(step);
+                    self.select(view, if index.is_empty() { &[] } else { &at });
+                }
+                None if index.is_empty() && shown.is_some() => {
+                    let (step, view) = shown.unwrap_or_default();
+                    self.arrive_at(step);
+                    self.select(view, &[]);
+                }
+                None => self.show_cell(address.run, cell),
+            }
+            return Ok(if shown.is_some() { self.others_called(only, name) } else { None });
         }
         let lower = name.to_lowercase();
         let titled = |s: &Step| {
@@ -101,17 +85,22 @@ impl Navigator {
         all.filter(move |i| list.get(*i).is_some_and(|s| only.is_none_or(|r| s.run == r)))
     }
 
-    /// The nearest step that shows a symbol, and which of its views.
-    fn shown_as(&self, only: Option<usize>, name: &str) -> Option<(usize, usize)> {
-        let list = self.steps.list();
-        let symbol = |v: &View| v.symbol == name;
-        self.nearest_first(only).find_map(|i| list[i].views.iter().position(symbol).map(|v| (i, v)))
+    /// Where one is, as names are looked up from.
+    pub(super) fn names_here(&self) -> Context<'_> {
+        Context {
+            session: &self.session,
+            steps: &self.steps,
+            at: self.at,
+            run: self.step().map_or(0, |s| s.run),
+            shown: self.step(),
+            past: None,
+        }
     }
 
     /// Which tensors besides the one looked at the listed steps show under this symbol.
     fn others_called(&self, only: Option<usize>, name: &str) -> Option<Msg> {
         let here = self.view()?;
-        let what = |v: &View| (v.run, v.node, v.cells.clone());
+        let what = |v: &View| (v.run, v.node, v.named().clone());
         let mut seen = vec![what(here)];
         let mut others = Vec::new();
         for step in self.steps.list() {

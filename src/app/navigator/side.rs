@@ -12,8 +12,8 @@ use crate::app::messages::Level;
 use crate::app::ui::Ui;
 use crate::app::view::View;
 use crate::debug::side::{Align, Beside, CellPair, Mapping, PathPair, differing, next_difference, previous_difference};
+use crate::program::{Name, Site};
 use crate::session::Session;
-use crate::session::generation::frame_of;
 use crate::text::{Msg, NumberFormat, escape};
 use crate::trace::derive::Cell;
 use crate::trace::{AnyTrace, AnyValue};
@@ -352,10 +352,10 @@ impl Side {
     }
 }
 
-/// `gen.2.decoder.0.self_attn` of a path in it.
-fn part_of(path: &str) -> String {
-    let skip = if frame_of(path).is_some() { 2 } else { 0 };
-    path.split('.').take(skip + 3).collect::<Vec<_>>().join(".")
+/// The part of the model, and the decoding call, that a path is in: `gen.2.decoder.0.self_attn`.
+fn part_of(path: &str) -> (Option<u32>, Site) {
+    let name = Name::parse(path);
+    (name.call, name.site)
 }
 
 pub(super) fn no_run(name: &str) -> Msg {

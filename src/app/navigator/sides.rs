@@ -6,9 +6,9 @@ use super::Navigator;
 use super::side::{DIGITS, Half, Side, no_run};
 use crate::app::asked::Sides;
 use crate::debug::side::{Align, Mapping, pair};
-use crate::program::Program;
+use crate::program::{Block, Name, Program, Site, Stack};
 use crate::session::RunKind;
-use crate::session::generation::{frame_of, frames};
+use crate::session::generation::frames;
 use crate::tensor::Axis;
 use crate::text::{Msg, escape};
 use crate::trace::AnyTrace;
@@ -56,9 +56,9 @@ impl Navigator {
             Sides::Layers(left, right) => {
                 let run = self.step().map_or(0, |s| s.run);
                 let (from, to) = (self.layer(run, left)?, self.layer(run, right)?);
-                let name = |layer: &str| Msg::new("side.layer").arg("layer", escape(layer.trim_end_matches('.')));
+                let name = |layer: &Name| Msg::new("side.layer").arg("layer", escape(&layer.to_string()));
                 let halves = [self.half(run, name(&from))?, self.half(run, name(&to))?];
-                (halves, Mapping::Prefix { from, to }, Align::First)
+                (halves, Mapping::Scopes { from, to }, Align::First)
             }
             Sides::Runs(left, right) => {
                 let find = |name: &str| self.session.run_named(name).ok_or_else(|| no_run(name));
@@ -140,16 +140,13 @@ impl Navigator {
                 let what = Sides::Heads(*l, r);
                 return Some(self.put_side_by_side(&what));
             }
-            Mapping::Prefix { from, to } => {
-                let (stack, layer) = to.trim_end_matches('.').rsplit_once('.')?;
-                let has = |i: usize| {
-                    let prefix = format!("{stack}.{i}.");
-                    program.nodes().any(|(_, n)| n.path.starts_with(&prefix))
-                };
-                let layers = (0..program.len()).take_while(|i| has(*i)).count();
-                let to = format!("{stack}.{}", step(layer.parse().ok()?, layers));
-                let from = from.trim_end_matches('.').to_owned();
-                return Some(self.put_side_by_side(&Sides::Layers(from, to)));
+            Mapping::Scopes { from, to } => {
+                let (stack, layer) = to.site.layer()?;
+                let of = |layer: u32| Name { call: to.call, ..Name::of(Site::Layer(stack, layer, Block::Layer)) };
+                let has = |layer: &u32| program.nodes().any(|(_, n)| n.name.is_inside(&of(*layer)));
+                let layers = (0..program.len() as u32).take_while(has).count();
+                let to = of(step(layer as usize, layers) as u32).to_string();
+                return Some(self.put_side_by_side(&Sides::Layers(from.to_string(), to)));
             }
             Mapping::Same => return None,
         };
@@ -218,29 +215,27 @@ impl Navigator {
         Ok(Half::of_run(name, run))
     }
 
-    /// The beginning of the paths of a layer, with its point: `1` is of the stack (and the call) that is looked at,
-    /// `encoder.1` says which.
-    fn layer(&self, run: usize, layer: &str) -> Result<String, Msg> {
+    /// The scope of a layer: `1` is of the stack (and the call) that is looked at, `encoder.1` says which.
+    fn layer(&self, run: usize, layer: &str) -> Result<Name, Msg> {
         let program = &self.session.runs[run].program;
-        let has = |prefix: &String| program.nodes().any(|(_, n)| n.path.starts_with(prefix));
+        let has = |scope: &Name| program.nodes().any(|(_, n)| n.name.is_inside(scope));
         let here = self.view().filter(|v| v.run == run);
-        let here = here.map_or("", |v| &*program.node(v.node).path);
-        let call = frame_of(here).or_else(|| frames(program).checked_sub(1));
-        let call = call.map(|c| format!("gen.{c}."));
-        let tail = call.as_ref().and_then(|c| here.strip_prefix(c.as_str()));
-        let stack = tail.unwrap_or(here).split('.').next().unwrap_or("");
-        let stacks = [stack, "decoder", "encoder"];
-        let names = if layer.parse::<usize>().is_ok() {
-            stacks.map(|s| format!("{s}.{layer}.")).to_vec()
-        } else {
-            vec![format!("{layer}.")]
+        let here = here.map(|v| &program.node(v.node).name);
+        let last = || frames(program).checked_sub(1).map(|call| call as u32);
+        let call = here.and_then(|name| name.call).or_else(last);
+        let names: Vec<Name> = match layer.parse::<u32>() {
+            Ok(layer) => {
+                let here = here.and_then(|name| name.site.stack());
+                let stacks = here.into_iter().chain([Stack::Decoder, Stack::Encoder]);
+                stacks.map(|stack| Name::of(Site::Layer(stack, layer, Block::Layer))).collect()
+            }
+            Err(_) => vec![Name::parse(layer)],
         };
-        let calls = [call, Some(String::new())];
-        let all = names.iter().flat_map(|name| {
-            let full = |call: &String| format!("{call}{name}");
-            calls.iter().flatten().map(full).collect::<Vec<_>>()
-        });
-        let found = all.into_iter().find(has);
+        let in_calls = |name: Name| {
+            let inside = call.map(|call| name.in_call(call));
+            inside.into_iter().chain([name])
+        };
+        let found = names.into_iter().flat_map(in_calls).find(has);
         found.ok_or_else(|| Msg::new("side.no_layer").arg("layer", escape(layer)))
     }
 }

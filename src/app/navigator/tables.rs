@@ -9,6 +9,7 @@ use crate::debug::teacher::{self, Shift};
 use crate::explain::Explainer;
 use crate::export::document::COMPARISON;
 use crate::model::generate::Calls;
+use crate::program::{Name, Role, Side, Site};
 use crate::session::generation::frame_of;
 use crate::session::{RunKind, Table, stages};
 use crate::tensor::Axis;
@@ -108,10 +109,10 @@ impl Navigator {
                 let position = at[axis(&[Axis::Token, Axis::Query])?];
                 let tokens = self.session.runs[run].inputs.target.as_ref()?.tokens();
                 let batch = axis(&[Axis::Batch]).map_or(0, |d| at[d]);
-                let source = node.path.contains("source") || node.path.starts_with("encoder");
+                let source = node.name.site.side() == Some(Side::Source);
                 (!source && position < tokens).then_some(batch * tokens + position)
             }
-            TextTable::Cache(run) => (view.run == run).then(|| frame_of(&node.path)).flatten(),
+            TextTable::Cache(run) => (view.run == run).then(|| frame_of(node)).flatten(),
         }
     }
 
@@ -265,11 +266,13 @@ impl Navigator {
         let Ok(trace) = self.session.trace(run) else {
             return Vec::new();
         };
-        let words = self.session.words("target");
+        let words = self.session.words(Side::Target);
         let mut all: Vec<Vec<String>> = Vec::new();
         for (call, length) in lengths.iter().enumerate() {
-            let paths = ["tokens", "embed.target.ids"];
-            let mut found = paths.iter().filter_map(|p| trace.get(program.find(&format!("gen.{call}.{p}"))?));
+            let names = [(Site::Root, Role::Tokens), (Site::Embedding(Some(Side::Target)), Role::Ids)];
+            let mut found = names
+                .into_iter()
+                .filter_map(|(site, role)| trace.get(program.named(&Name::of(site).then(role).in_call(call as u32))?));
             let Some(ids) = found.next() else { break };
             let row = ids.shape().dims().last().copied().unwrap_or(0);
             let read = (0..row).map(|i| words.word(ids.get(i) as i64));
@@ -287,11 +290,11 @@ impl Navigator {
     pub(super) fn ended(&self) -> Option<usize> {
         let view = self.view()?;
         let run = &self.session.runs[view.run];
-        let here = frame_of(&run.program.node(view.node).path)?;
+        let here = frame_of(run.program.node(view.node))?;
         let end = *self.session.ends().first()?;
         let trace = self.trace(view.run)?;
         (0..=here).find(|call| {
-            let chosen = run.program.find(&format!("gen.{call}.next.id"));
+            let chosen = run.program.named(&Name::of(Site::Next).then(Role::Id).in_call(*call as u32));
             let chosen = chosen.filter(|id| *call < here || *id <= view.node);
             let value = chosen.and_then(|id| trace.get(id));
             value.is_some_and(|v| v.shape().len() == 1 && v.get(0) as i64 == end)

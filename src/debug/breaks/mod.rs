@@ -13,13 +13,14 @@ mod place;
 mod spec;
 
 use super::condition::Met;
-use super::eval_context::{EvalContext, Target};
+use super::eval_context::EvalContext;
 use super::expr::{Array, Expr, ExprError, Fault};
 use crate::program::NodeId;
 use crate::trace::derive::Cell;
 
 pub use spec::Spec;
 use spec::Verdict;
+use crate::session::locate::Address;
 
 /// A breakpoint.
 #[derive(Clone, Debug)]
@@ -238,7 +239,7 @@ impl Breaks {
             return None;
         }
         let here = at_step(here, step);
-        let target = Target::of_node(here.session, run, node)?;
+        let target = Address::of_node(here.session, run, node)?;
         let met = |spec: &Spec| spec.at_hidden(&here, &target);
         let reasons = self.hits(met);
         let inside = Some((run, node));

@@ -6,12 +6,13 @@ use std::ops::{Range, RangeInclusive};
 use globset::{GlobBuilder, GlobMatcher};
 use regex::{Regex, RegexBuilder};
 
-use crate::debug::eval_context::{EvalContext, Target};
+use crate::debug::eval_context::EvalContext;
 use crate::debug::expr::{ExprError, Fault};
-use crate::program::Op;
+use crate::program::{Name, Node};
 use crate::scenario::diagnostic::nearest;
 use crate::text::{Msg, escape};
 use crate::walkthrough::{Role, Step, expand};
+use crate::session::locate::Address;
 
 /// A word of a breakpoint and where it stands, in characters.
 pub(super) struct Word {
@@ -134,11 +135,11 @@ impl Term {
 
     /// The term, where some tensor of some run fits it.
     fn known(self, word: &Word, here: &EvalContext<'_>) -> Result<Self, ExprError> {
-        let shown = || here.steps.list().iter().flat_map(|s| &s.views).any(|v| self.fits(here, &Target::of_view(v)));
+        let shown = || here.steps.list().iter().flat_map(|s| &s.views).any(|v| self.fits(here, &Address::of_view(v)));
         let hidden = || {
             here.session.runs.iter().any(|r| {
                 let mut nodes = r.program.nodes();
-                nodes.any(|(_, n)| self.fits_node(&n.path, &n.path, &n.op))
+                nodes.any(|(_, n)| self.fits_node(n, &n.path))
             })
         };
         if shown() || hidden() {
@@ -148,7 +149,7 @@ impl Term {
         let e = wrong(word, Msg::new("break.fits_nothing").arg("what", escape(text)));
         if let Term::Scope(name) = &self {
             let paths = here.session.runs[here.run()].program.nodes();
-            let known = here.timeline.symbols().chain(paths.map(|(_, n)| &*n.path));
+            let known = here.steps.symbols().chain(paths.map(|(_, n)| &*n.path));
             return Err(near(e, name, known));
         }
         Err(e)
@@ -174,22 +175,20 @@ impl Term {
         }
     }
 
-    pub fn fits(&self, here: &EvalContext<'_>, target: &Target) -> bool {
+    pub fn fits(&self, here: &EvalContext<'_>, target: &Address) -> bool {
         let node = here.session.runs[target.run].program.node(target.node);
-        self.fits_node(&node.path, &target.name, &node.op)
+        self.fits_node(node, &target.name)
     }
 
-    fn fits_node(&self, path: &str, symbol: &str, op: &Op) -> bool {
+    fn fits_node(&self, node: &Node, symbol: &str) -> bool {
+        let path = &*node.path;
         match self {
             Term::Name(name) => symbol == name || path == name,
             Term::SubStep(_, of) => path == of,
-            Term::Scope(name) => {
-                let inside = path.strip_prefix(name.as_str());
-                inside.is_some_and(|rest| rest.starts_with('.'))
-            }
+            Term::Scope(name) => node.name.is_inside(&Name::parse(name)),
             Term::Glob(glob) => glob.is_match(path.replace('.', "/")) || glob.is_match(symbol),
             Term::Regex(regex) => regex.is_match(path) || regex.is_match(symbol),
-            Term::Op(name) => op.name() == name,
+            Term::Op(name) => node.op.name() == name,
             _ => true,
         }
     }

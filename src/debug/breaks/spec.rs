@@ -2,10 +2,11 @@
 
 use super::place::{Term, Word, words};
 use crate::debug::condition::{Condition, Met};
-use crate::debug::eval_context::{EvalContext, Target};
+use crate::debug::eval_context::EvalContext;
 use crate::debug::expr::{ExprError, Fault, NameFault};
 use crate::text::{Msg, escape};
 use crate::walkthrough::Step;
+use crate::session::locate::Address;
 
 /// Whether a breakpoint is met.
 pub(super) enum Verdict {
@@ -116,7 +117,7 @@ impl Spec {
         Self { once: true, ..self }
     }
 
-    fn takes(&self, here: &EvalContext<'_>, step: &Step, target: &Target) -> bool {
+    fn takes(&self, here: &EvalContext<'_>, step: &Step, target: &Address) -> bool {
         let fits = |t: &Term| t.fits_step(step) && t.fits(here, target);
         self.places.iter().all(fits) && !self.without.iter().any(fits)
     }
@@ -126,7 +127,7 @@ impl Spec {
         let Some(step) = here.steps.list().get(here.at) else {
             return false;
         };
-        let mut views = step.views.iter().map(Target::of_view);
+        let mut views = step.views.iter().map(Address::of_view);
         !self.places.is_empty() && (views.any(|t| self.takes(here, step, &t)) || self.is_bare(step))
     }
 
@@ -141,8 +142,8 @@ impl Spec {
         let Some(step) = here.steps.list().get(here.at) else {
             return Ok(Verdict::No);
         };
-        let views = step.views.iter().map(Target::of_view);
-        let targets: Vec<Target> = views.filter(|t| self.takes(here, step, t)).collect();
+        let views = step.views.iter().map(Address::of_view);
+        let targets: Vec<Address> = views.filter(|t| self.takes(here, step, t)).collect();
         if targets.is_empty() && !self.is_bare(step) {
             return Ok(Verdict::No);
         }
@@ -150,7 +151,7 @@ impl Spec {
     }
 
     /// Whether it is met by a tensor that no step shows; only where it says which tensors it is about.
-    pub(super) fn at_hidden(&self, here: &EvalContext<'_>, target: &Target) -> Result<Verdict, ExprError> {
+    pub(super) fn at_hidden(&self, here: &EvalContext<'_>, target: &Address) -> Result<Verdict, ExprError> {
         let step = here.steps.list().get(here.at);
         let named = self.places.iter().any(Term::is_of_tensors);
         if !named || !step.is_some_and(|step| self.takes(here, step, target)) {
@@ -159,7 +160,7 @@ impl Spec {
         self.met(here, std::slice::from_ref(target))
     }
 
-    fn met(&self, here: &EvalContext<'_>, targets: &[Target]) -> Result<Verdict, ExprError> {
+    fn met(&self, here: &EvalContext<'_>, targets: &[Address]) -> Result<Verdict, ExprError> {
         let Some(condition) = &self.condition else {
             return Ok(Verdict::Place);
         };
@@ -194,8 +195,8 @@ pub(super) fn names_exist(expr: &crate::debug::expr::Expr, here: &EvalContext<'_
     for (name, at) in expr.names() {
         let in_a_call = || {
             here.session.runs.iter().any(|r| {
-                let path = format!("gen.0.{name}");
-                r.program.find(&path).is_some()
+                let name = crate::program::Name::parse(name);
+                r.program.named(&name.in_call(0)).is_some()
             })
         };
         if let Err(NameFault::Unknown(near)) = anywhen.find(name)

@@ -16,7 +16,7 @@ use serde::Deserialize;
 
 use super::fit::Reading;
 use super::layout::Layout;
-use crate::program::{NodeId, Program, ScopeKind};
+use crate::program::{Name, NodeId, Program, ScopeKind};
 use crate::text::{Msg, escape};
 
 /// The tables that come with the program. Our own paths go first.
@@ -358,8 +358,10 @@ impl<'a> Resolver<'a> {
             let id = self.program.find_scope(path)?;
             Some(self.program.scope(id))
         };
-        if let Some(norm) = path.strip_suffix(".in") {
-            return match scope(norm)?.kind {
+        // What a norm reads is written as its part `in`.
+        let name = Name::parse(path);
+        if name.tail(1) == "in" {
+            return match scope(&name.outer()?.to_string())?.kind {
                 ScopeKind::LayerNorm { input, .. } | ScopeKind::RmsNorm { input, .. } => Some(input),
                 _ => None,
             };

@@ -1,7 +1,7 @@
 //! Columns of a `ReLU` that no token opens.
 
-use super::{Look, brief, is_derived};
-use crate::program::{NodeId, Op, Unary};
+use super::{Look, brief};
+use crate::program::{NodeId, Op, Side, Unary};
 use crate::scenario::lint::{Lint, Severity};
 use crate::tensor::Real;
 
@@ -19,9 +19,9 @@ pub(super) fn look<T: Real>(look: &mut Look<'_, T>) {
         .nodes()
         .filter(|(_, n)| {
             // Those inside a written line are parts of other functions.
-            matches!(n.op, Op::Unary(Unary::Relu)) && !n.inline && !is_derived(&n.path)
+            matches!(n.op, Op::Unary(Unary::Relu)) && !n.inline && !n.name.is_derived()
         })
-        .filter(|(_, n)| !n.path.starts_with("gen."))
+        .filter(|(_, n)| n.name.call.is_none())
         .map(|(id, _)| id)
         .collect();
     for id in relus {
@@ -36,8 +36,8 @@ fn dead<T: Real>(look: &mut Look<'_, T>, id: NodeId) {
         return;
     };
     let tokens = dims[dims.len() - 2];
-    let padding =
-        if look.program.node(id).path.starts_with("encoder") { &look.facts.source } else { &look.facts.target };
+    let side = look.program.node(id).name.site.side();
+    let padding = if side == Some(Side::Source) { &look.facts.source } else { &look.facts.target };
     let real = |row: usize| {
         let known = padding.tokens() == tokens;
         !known || !padding.at(row / tokens.max(1), row % tokens.max(1))

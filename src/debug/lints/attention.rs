@@ -1,8 +1,8 @@
 //! Finding attention in a program by its shape: numbers divided by their own sum, which go back through masks and
 //! scales to a product of two computed tensors. Names play no part.
 
-use super::{Look, is_derived, without_call};
-use crate::program::{Affine, Binary, Constant, Leaf, NodeId, Op, Program, Reduction, Unary};
+use super::Look;
+use crate::program::{Affine, Binary, Block, Constant, Leaf, NodeId, Op, Program, Reduction, Stack, Unary};
 use crate::tensor::Real;
 
 /// One attention.
@@ -42,15 +42,12 @@ pub(super) enum Sides {
 impl Attention {
     /// Which sequences meet in it, by where it stands.
     pub fn sides(&self, program: &Program) -> Sides {
-        let path = without_call(&program.node(self.weights).path);
-        if path.contains("cross_attn") {
-            Sides::Cross
-        } else if path.starts_with("encoder") {
-            Sides::Encoder
-        } else if path.starts_with("decoder") {
-            Sides::Decoder
-        } else {
-            Sides::Other
+        let site = program.node(self.weights).name.site;
+        match (site.block(), site.stack()) {
+            (Some(Block::CrossAttention), _) => Sides::Cross,
+            (_, Some(Stack::Encoder)) => Sides::Encoder,
+            (_, Some(Stack::Decoder)) => Sides::Decoder,
+            (_, None) => Sides::Other,
         }
     }
 }
@@ -64,7 +61,7 @@ pub(super) fn normalised<'a, T: Real>(look: &Look<'a, T>) -> impl Iterator<Item 
         };
         let sum = program.node(*sum);
         let summed = matches!(sum.op, Op::Reduce { kind: Reduction::Sum, .. });
-        (summed && sum.inputs[0] == *x && !is_derived(&node.path)).then_some((id, *x))
+        (summed && sum.inputs[0] == *x && !node.name.is_derived()).then_some((id, *x))
     })
 }
 

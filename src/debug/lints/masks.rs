@@ -78,7 +78,7 @@ impl<'f> Scene<'f> {
         let facts = look.facts;
         let sides = a.sides(look.program);
         // Decoding calls read one sentence, or beams, without padding.
-        let target = Some(&facts.target).filter(|_| !node.path.starts_with("gen."));
+        let target = Some(&facts.target).filter(|_| node.name.call.is_none());
         let (asking, asked) = match sides {
             Sides::Encoder => (Some(&facts.source), Some(&facts.source)),
             Sides::Decoder => (target, target),

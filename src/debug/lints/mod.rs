@@ -22,9 +22,10 @@ mod weights;
 
 use std::collections::HashMap;
 
-use crate::program::{Leaf, Node, NodeId, Op, Program};
+use crate::program::{Leaf, Name, Node, NodeId, Op, Program};
 use crate::scenario::lint::{Lint, Severity};
-use crate::session::{RunKind, Session, Steps};
+use crate::session::locate::step_of_cell;
+use crate::session::{RunKind, Session};
 use crate::tensor::{Real, Tensor};
 use crate::text::{Msg, NumberFormat};
 use crate::trace::derive::Cell;
@@ -99,34 +100,9 @@ impl Finding {
     pub fn step(&self, session: &Session) -> Option<Vec<u32>> {
         let (run, cell) = self.place(session)?;
         let steps = session.steps_of(run);
-        let at = step_of(session, &steps, run, cell)?;
+        let at = step_of_cell(session, &steps, run, cell)?;
         Some(steps.list()[at].number.clone())
     }
-}
-
-/// Nodes that are looked through for a step that shows a node which itself is in none.
-const MAX_READERS: usize = 64;
-
-/// Position in `steps` of the first step that shows `cell` of `run`, else of one that shows what reads it.
-pub fn step_of(session: &Session, steps: &Steps, run: usize, cell: Cell) -> Option<usize> {
-    let program = &session.runs[run].program;
-    if let Some(place) = steps.locate(run, cell, 0) {
-        return Some(place.step);
-    }
-    let mut queue = vec![cell.node];
-    let mut at = 0;
-    while at < queue.len().min(MAX_READERS) {
-        if let Some(step) = steps.first_showing(run, queue[at]) {
-            return Some(step);
-        }
-        for user in program.users(queue[at]) {
-            if !queue.contains(user) {
-                queue.push(*user);
-            }
-        }
-        at += 1;
-    }
-    None
 }
 
 /// Everything that is known of a session's runs for which `wanted` holds, as findings in the order of runs and of
@@ -229,7 +205,7 @@ impl<'a, T: Real> Look<'a, T> {
             .users(id)
             .iter()
             .map(|u| (*u, program.node(*u)))
-            .filter(move |(u, n)| !is_derived(&n.path) && trace.reached(*u))
+            .filter(move |(u, n)| !n.name.is_derived() && trace.reached(*u))
     }
 
     /// A finding at cell `flat` of `id`, or at the whole node; `count` cells or rows are like it. What the catalogue's
@@ -272,11 +248,6 @@ impl<'a, T: Real> Look<'a, T> {
     }
 }
 
-/// Whether a path is of the backward pass or an update.
-fn is_derived(path: &str) -> bool {
-    path.starts_with("grad.") || path.starts_with("update.")
-}
-
 /// `[0][2]`.
 fn bracketed(index: &[usize]) -> String {
     use std::fmt::Write as _;
@@ -296,26 +267,18 @@ fn brief(x: f64) -> String {
     }
 }
 
-/// The path without the decoding call before it.
-fn without_call(path: &str) -> &str {
-    match path.strip_prefix("gen.").and_then(|p| p.split_once('.')) {
-        Some((call, rest)) if call.bytes().all(|b| b.is_ascii_digit()) => rest,
-        _ => path,
-    }
-}
-
 /// What is said again of each decoding call is said once, and so is what another run has in the very same place.
 fn once(session: &Session, found: Vec<Finding>) -> Vec<Finding> {
-    let mut calls: HashMap<(Lint, Severity, Option<usize>, String), usize> = HashMap::new();
+    let mut calls: HashMap<(Lint, Severity, Option<usize>, Name), usize> = HashMap::new();
     let mut runs: HashMap<(Lint, Severity, String, Vec<usize>, u64), usize> = HashMap::new();
     let mut out: Vec<Finding> = Vec::new();
     for f in found {
-        let path = without_call(&f.path).to_owned();
-        let of_call = path.len() < f.path.len();
+        let name = Name::parse(&f.path);
+        let of_call = name.call.is_some();
         let value = f.value.map_or(0, f64::to_bits);
         // A parameter is the same in all runs, whatever its readers do with it.
         let cell = if is_parameter(session, &f) { (Vec::new(), 0) } else { (f.cell.clone(), value) };
-        let in_run = (f.lint, f.severity, f.run, path);
+        let in_run = (f.lint, f.severity, f.run, name.outside_call());
         if let Some(&first) = calls.get(&in_run).filter(|_| of_call) {
             out[first].count += f.count;
             continue;

@@ -1,9 +1,9 @@
 //! Padding by perturbation: what stands in padding is changed, and nothing real may change with it. Masks are not
 //! trusted; what is computed is looked at.
 
-use super::{Look, Padding, is_derived, without_call};
+use super::{Look, Padding};
 use crate::debug::causality::{before_softmax, mask_near};
-use crate::program::NodeId;
+use crate::program::{Block, Name, NodeId, Role, Side, Site, Stack};
 use crate::scenario::lint::{Lint, Severity};
 use crate::tensor::{Axis, Real, Shape, Value};
 use crate::trace::Edit;
@@ -14,12 +14,13 @@ pub(super) fn look<T: Real>(look: &mut Look<'_, T>) {
     if look.facts.from > 0 {
         return;
     }
-    side(look, "embed.source.out", &look.facts.source, true);
-    side(look, "embed.target.out", &look.facts.target, false);
+    side(look, Side::Source, &look.facts.source);
+    side(look, Side::Target, &look.facts.target);
 }
 
-fn side<T: Real>(look: &mut Look<'_, T>, path: &str, padding: &Padding, is_source: bool) {
-    let Some(embedded) = look.program.find(path).filter(|id| look.fresh(*id)) else {
+fn side<T: Real>(look: &mut Look<'_, T>, of: Side, padding: &Padding) {
+    let name = Name::of(Site::Embedding(Some(of))).then(Role::Out);
+    let Some(embedded) = look.program.named(&name).filter(|id| look.fresh(*id)) else {
         return;
     };
     let shape = look.program.node(embedded).shape;
@@ -41,12 +42,12 @@ fn side<T: Real>(look: &mut Look<'_, T>, path: &str, padding: &Padding, is_sourc
         .collect();
     let (other, nodes) = look.trace.changed_nodes(&edits);
     for id in nodes.into_iter().filter(|id| *id != embedded) {
-        let leak = leak(look, id, &other.value(id), padding, is_source);
+        let leak = leak(look, id, &other.value(id), padding, of);
         let Some((flat, count)) = leak else {
             continue;
         };
         let mask = mask_near(look.program, id).unwrap_or_else(|| "—".to_owned());
-        let args = [("mask", mask), ("embedded", path.to_owned())];
+        let args = [("mask", mask), ("embedded", name.to_string())];
         let kind = (Lint::PaddingLeak, Severity::Error);
         let value = look.trace.value(id).get(flat);
         look.tell(kind, (id, Some(flat)), (value, count), &args);
@@ -61,14 +62,14 @@ fn leak<T: Real>(
     id: NodeId,
     after: &Value<T>,
     padding: &Padding,
-    is_source: bool,
+    of: Side,
 ) -> Option<(usize, usize)> {
     let node = look.program.node(id);
-    if is_derived(&node.path) {
+    if node.name.is_derived() {
         return None;
     }
     let before = look.trace.value(id);
-    let rows = Rows::of(&node.path, &node.shape, padding, is_source);
+    let rows = Rows::of(&node.name, &node.shape, padding, of);
     let mut changed = (0..node.shape.len())
         .filter(|i| before.bits(*i) != after.bits(*i))
         .filter(|i| rows.is_real(&node.shape.unflat(*i), padding));
@@ -86,36 +87,25 @@ struct Rows {
 }
 
 impl Rows {
-    fn of(path: &str, shape: &Shape, padding: &Padding, is_source: bool) -> Self {
-        let path = without_call(path);
+    fn of(name: &Name, shape: &Shape, padding: &Padding, of: Side) -> Self {
         let dims = shape.dims();
         let long = |d: &usize| dims[*d] == padding.tokens();
         let named = |d: &usize, names: &[Axis]| names.contains(&shape.axes()[*d]);
         let axis = |names: &[Axis]| (0..dims.len()).find(|d| long(d) && named(d, names));
         let batch = (dims.first() == Some(&1) || named_batch(shape)).then_some(0);
-        let cross = path.contains("cross_attn");
+        let cross = name.site.block() == Some(Block::CrossAttention);
         // In cross-attention the source's rows are those of keys and values.
-        let from_source = cross && {
-            let of_key = |part: &str| {
-                // Of a grouped product, `_right` is what keys or values were reshaped to.
-                matches!(part, "k" | "v")
-                    || part.starts_with("k_")
-                    || part.starts_with("v_")
-                    || part.ends_with("_right")
-            };
-            path.split('.').any(of_key)
-        };
-        let own = if is_source {
-            !path.starts_with("decoder") || from_source
-        } else {
-            !path.starts_with("encoder") && !from_source
+        let from_source = cross && name.roles().any(Role::of_keys);
+        let own = match of {
+            Side::Source => name.site.stack() != Some(Stack::Decoder) || from_source,
+            Side::Target => name.site.stack() != Some(Stack::Encoder) && !from_source,
         };
         let row = axis(&[Axis::Query, Axis::Token]).filter(|_| own);
-        let asked = !cross || is_source;
+        let asked = !cross || of == Side::Source;
         let after_row = row.map_or(0, |d| d + 1);
         let key = (after_row..dims.len())
             .find(|d| long(d) && named(d, &[Axis::Key, Axis::Token]))
-            .filter(|_| asked && before_softmax(path));
+            .filter(|_| asked && before_softmax(name));
         Self { batch, row, key }
     }
 

@@ -1,13 +1,13 @@
 //! Positions are counted from 0, and with a cache from where it ends.
 
-use super::{Look, brief, is_derived, without_call};
-use crate::program::{Leaf, Node, NodeId, Op, Pick, Unary};
+use super::{Look, brief};
+use crate::program::{Leaf, Name, Node, NodeId, Op, Pick, Role, Side, Site, Unary};
 use crate::scenario::lint::{Lint, Severity};
 use crate::tensor::{Axis, Real};
 
 pub(super) fn look<T: Real>(look: &mut Look<'_, T>) {
     let counted: Vec<NodeId> =
-        look.nodes().filter(|(id, n)| !is_derived(&n.path) && counts(look, *id, n)).map(|(id, _)| id).collect();
+        look.nodes().filter(|(id, n)| !n.name.is_derived() && counts(look, *id, n)).map(|(id, _)| id).collect();
     for id in counted {
         let value = look.trace.value(id);
         let call = first_of_call(look, id);
@@ -46,15 +46,14 @@ fn counts<T: Real>(look: &Look<'_, T>, id: NodeId, node: &Node) -> bool {
 
 /// Position of the first token that the call of `id` reads: as many as the cache holds.
 fn first_of_call<T: Real>(look: &Look<'_, T>, id: NodeId) -> usize {
-    let path = &look.program.node(id).path;
-    let call = &path[..path.len() - without_call(path).len()];
-    let last = |name: &str| {
-        let node = look.program.find(&format!("{call}{name}"))?;
+    let Some(call) = look.program.node(id).name.call else {
+        return 0;
+    };
+    let last = |site: Site, role: Role| {
+        let node = look.program.named(&Name::of(site).then(role).in_call(call))?;
         look.program.node(node).shape.dims().last().copied()
     };
-    if call.is_empty() {
-        return 0;
-    }
-    let (all, read) = (last("tokens"), last("embed.target.ids"));
+    let all = last(Site::Root, Role::Tokens);
+    let read = last(Site::Embedding(Some(Side::Target)), Role::Ids);
     all.zip(read).map_or(0, |(all, read)| all - read.min(all))
 }

@@ -1,6 +1,6 @@
 //! Growth of the residual stream, and dropout where none should act.
 
-use super::{Look, brief, is_derived};
+use super::{Look, brief};
 use crate::program::{Leaf, NodeId, Op, RandomKind, ScopeKind};
 use crate::scenario::lint::{Lint, Severity};
 use crate::tensor::Real;
@@ -18,30 +18,24 @@ pub(super) fn look<T: Real>(look: &mut Look<'_, T>) {
     }
 }
 
-/// The stack that a residual sum belongs to, decoding calls apart: `gen.0.decoder`.
-fn stack(path: &str) -> &str {
-    let rest = super::without_call(path);
-    let name = rest.split('.').next().unwrap_or(rest).len();
-    &path[..path.len() - rest.len() + name]
-}
-
 fn growth<T: Real>(look: &mut Look<'_, T>) {
     let sums: Vec<NodeId> = look
         .program
         .scopes()
         .filter(|(_, s)| s.kind == ScopeKind::Residual && !s.nodes.is_empty())
         .map(|(_, s)| NodeId(s.nodes.end - 1))
-        .filter(|id| look.fresh(*id) && !is_derived(&look.program.node(*id).path))
+        .filter(|id| look.fresh(*id) && !look.program.node(*id).name.is_derived())
         .collect();
-    let mut entry: Option<(String, f64)> = None;
+    let mut entry: Option<(_, f64)> = None;
     let mut worst: Vec<(NodeId, usize, f64, f64)> = Vec::new();
     for id in sums {
         let node = look.program.node(id);
-        let of = stack(&node.path);
+        // Decoding calls apart.
+        let of = (node.name.call, node.name.site.stack());
         let (size, row) = largest_row(look, id);
-        if entry.as_ref().is_none_or(|(s, _)| s != of) {
+        if entry.as_ref().is_none_or(|(s, _)| *s != of) {
             // The first sum of a stack: what entered is its first operand.
-            entry = Some((of.to_owned(), largest_row(look, node.inputs[0]).0));
+            entry = Some((of, largest_row(look, node.inputs[0]).0));
             worst.push((id, 0, 0.0, 1.0));
         }
         let (Some((_, from)), Some(w)) = (&entry, worst.last_mut()) else {

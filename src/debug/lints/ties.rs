@@ -1,7 +1,7 @@
 //! Choices of a decoding that numbers do not settle: equal logits, equal scores of beams.
 
 use super::Look;
-use crate::program::NodeId;
+use crate::program::{Name, NodeId, Role, Site};
 use crate::scenario::lint::{Lint, Severity};
 use crate::tensor::Real;
 
@@ -17,7 +17,8 @@ struct Choice {
 pub(super) fn look<T: Real>(look: &mut Look<'_, T>) {
     let (mut first, mut count) = (None, 0);
     for call in 0.. {
-        if look.program.find(&format!("gen.{call}.output.logits")).is_none() {
+        let logits = Name::of(Site::Output).then(Role::Logits).in_call(call);
+        if look.program.named(&logits).is_none() {
             break;
         }
         let Some(choice) = choice(look, call) else {
@@ -35,13 +36,13 @@ pub(super) fn look<T: Real>(look: &mut Look<'_, T>) {
 }
 
 /// What call `call` chooses among; `None` where it draws, where its prefix is given, or where it did not run.
-fn choice<T: Real>(look: &Look<'_, T>, call: usize) -> Option<Choice> {
-    let find = |name: &str| look.program.find(&format!("gen.{call}.{name}"));
-    let id = find("next.id").filter(|id| look.trace.reached(*id))?;
-    let (node, taken) = match find("next.candidates") {
+fn choice<T: Real>(look: &Look<'_, T>, call: u32) -> Option<Choice> {
+    let find = |site: Site, role: Role| look.program.named(&Name::of(site).then(role).in_call(call));
+    let id = find(Site::Next, Role::Id).filter(|id| look.trace.reached(*id))?;
+    let (node, taken) = match find(Site::Next, Role::Candidates) {
         Some(candidates) => (candidates, look.program.node(id).shape.len()),
-        None if find("next.drawn").is_some() => return None,
-        None => (find("output.logits")?, 1),
+        None if find(Site::Next, Role::Drawn).is_some() => return None,
+        None => (find(Site::Output, Role::Logits)?, 1),
     };
     let t = look.numbers(node);
     let n = t.shape().dims().last().copied()?;

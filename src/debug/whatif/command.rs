@@ -1,6 +1,7 @@
 //! Edits as they are typed: `Q1[0,0] = 0.7`, `embed.weight[3,1] += 0.1`, `token source 2 = 课`, `norm.eps = 1e-5`;
 //! and what to ablate: `head 0.1`, `layer decoder.1`, `position 2`.
 
+use crate::program::Name;
 use crate::scenario::edit::Side;
 use crate::text::{Msg, escape};
 
@@ -184,9 +185,7 @@ impl Command {
         let at = text.rfind(rest).unwrap_or(text.len());
         match kind {
             "head" => {
-                let parts = rest.rsplit_once('.');
-                let parts = parts.and_then(|(of, head)| Some((of, head.parse().ok()?)));
-                let (of, head) = parts.ok_or_else(|| slip(at, "edit.which_head"))?;
+                let (of, head) = Name::before_number(rest).ok_or_else(|| slip(at, "edit.which_head"))?;
                 Ok(Self::Head { of: of.to_owned(), head })
             }
             "layer" if !rest.is_empty() => Ok(Self::Layer(rest.to_owned())),

@@ -16,7 +16,7 @@ use crate::text::Msg;
 
 pub use command::{Change, Command, Operation, Slip};
 pub use report::{Before, Changed, Changes, Prediction, Report, predictions, step_changed};
-pub use resolve::Here;
+pub use resolve::EditContext;
 pub use save::saved;
 pub use tokens::TokenPlace;
 
@@ -143,7 +143,7 @@ impl WhatIf {
                 Ok(())
             }
             Edit::Token { place, id } => {
-                let words = self.base.words(place.side.name());
+                let words = self.base.words(place.side);
                 tokens::put(scenario, place, *id, words)
             }
             Edit::Setting { field, value } => {

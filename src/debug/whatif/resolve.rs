@@ -3,23 +3,26 @@
 use super::command::{Command, Slip};
 use super::tokens::{TokenPlace, id_of};
 use super::{Edit, WhatIf};
-use crate::program::NodeId;
+use crate::program::{Block, Name, NodeId, Site, Stack};
 use crate::scenario::edit::{self, Side};
 use crate::scenario::{self, diagnostic::nearest};
+use crate::session::locate::{Address, Context, locate};
 use crate::session::{RunKind, Session, Steps};
-use crate::tensor::{Axis, Slice};
+use crate::tensor::Axis;
 use crate::text::{Msg, escape};
-use crate::walkthrough::View;
+use crate::walkthrough::Step;
 
 /// Where one is: names are looked for from here.
-#[derive(Clone, Copy, Debug)]
-pub struct Here<'a> {
+#[derive(Clone, Copy)]
+pub struct EditContext<'a> {
     /// The run looked at.
     pub run: usize,
     /// The steps listed.
     pub steps: &'a Steps,
     /// Position in them.
     pub at: usize,
+    /// What is on the screen, where that is more than the step itself.
+    pub shown: Option<&'a Step>,
     /// The tensor looked at, and the index of the cursor in the whole of it.
     pub cursor: Option<(NodeId, &'a [usize])>,
 }
@@ -29,34 +32,37 @@ impl WhatIf {
     ///
     /// # Errors
     /// Names, cells, words and sides that are not there, with their column.
-    pub fn resolve(&self, text: &str, command: &Command, here: &Here<'_>) -> Result<Edit, Slip> {
+    pub fn resolve(&self, text: &str, command: &Command, here: &EditContext<'_>) -> Result<Edit, Slip> {
         let s = &*self.current;
         let at = |part: &str| text.find(part).unwrap_or(0);
         match command {
             Command::Cell { name, index, change } => {
-                let (view, run) = named(s, name, here).ok_or_else(|| unknown(s, text, name, here))?;
-                let full = full_index(s, &view, index).ok_or_else(|| {
+                let found = named(s, name, here).ok_or_else(|| unknown(s, text, name, here))?;
+                let (run, node) = (found.run, found.node);
+                let cell_at = found.cell(index).filter(|_| found.is_full(index)).ok_or_else(|| {
                     let listed: Vec<String> = index.iter().map(ToString::to_string).collect();
                     let msg = Msg::new("edit.outside")
                         .arg("index", listed.join(", "))
                         .arg("path", escape(name))
-                        .arg("shape", view.shape());
+                        .arg("shape", found.part.shape());
                     Slip::at(text, at("["), msg)
                 })?;
-                let old = self.value(run, view.node, &full);
+                let shape = s.runs[run].program.node(node).shape;
+                let full = shape.unflat(cell_at.flat)[..shape.rank()].to_vec();
+                let old = self.value(run, node, &full);
                 let value = change.of(old);
-                s.can_be(run, view.node, value).map_err(|msg| {
-                    let path = &s.runs[run].program.node(view.node).path;
+                s.can_be(run, node, value).map_err(|msg| {
+                    let path = &s.runs[run].program.node(node).path;
                     let by = text.find('=').map_or(0, |e| e + 1);
                     let by = by + (text[by..].len() - text[by..].trim_start().len());
                     Slip::at(text, by, msg.arg("path", path))
                 })?;
-                Ok(cell(s, run, view.node, full, value))
+                Ok(cell(s, run, node, full, value))
             }
             Command::Token { side, sentence, position, word } => {
                 let side = side_of(s, here.run, *side)
                     .ok_or_else(|| Slip::at(text, at("token"), Msg::new("edit.which_side")))?;
-                let words = s.words(side.name());
+                let words = s.words(side);
                 let id =
                     id_of(word, words).map_err(|msg| Slip::at(text, text.rfind(word.as_str()).unwrap_or(0), msg))?;
                 // A backward run or an update reads the sentences of its training run.
@@ -66,18 +72,21 @@ impl WhatIf {
                 Ok(Edit::Token { place, id })
             }
             Command::Setting { field, value } => {
-                if let Some((view, run)) = named(s, field, here) {
-                    return scalar(s, text, value, &view, run, field);
+                if let Some(found) = named(s, field, here) {
+                    return scalar(s, text, value, &found, field);
                 }
                 Ok(Edit::Setting { field: scenario::setting(field), value: value.clone() })
             }
             Command::Head { of, head } => {
-                let attention = if of.ends_with("_attn") {
+                let attention = if Name::parse(of).site.is_attention() {
                     of.clone()
                 } else {
                     let layer =
                         layer(s, of, here).ok_or_else(|| Slip::at(text, at(of), Msg::new("edit.which_stack")))?;
-                    format!("{layer}.self_attn")
+                    match Name::parse(&layer).site.layer() {
+                        Some((stack, layer)) => Name::of(Site::Layer(stack, layer, Block::SelfAttention)).to_string(),
+                        None => layer,
+                    }
                 };
                 Ok(Edit::Recorded(edit::Edit::Head { attention, head: *head, run: None }))
             }
@@ -103,34 +112,11 @@ impl WhatIf {
     }
 }
 
-/// A tensor by symbol (the nearest one at or before here, else after) or by path (in the run looked at, else in
-/// another), and its run.
-fn named(s: &Session, name: &str, here: &Here<'_>) -> Option<(View, usize)> {
-    let list = here.steps.list();
-    let split = (here.at + 1).min(list.len());
-    let mut near = list[..split].iter().rev().chain(&list[split..]);
-    let view = near.find_map(|step| step.views.iter().find(|v| v.symbol == name));
-    if let Some(view) = view {
-        return Some((view.clone(), view.run));
-    }
-    let runs = std::iter::once(here.run).chain((0..s.runs.len()).filter(|r| *r != here.run));
-    runs.into_iter().find_map(|run| {
-        let program = &s.runs[run].program;
-        let node = program.find(name)?;
-        let view = View::new(program, run, node, name, Slice::all()).ok()?;
-        Some((view, run))
-    })
-}
-
-/// The index in the whole tensor: given in the view, or in the tensor itself.
-fn full_index(s: &Session, view: &View, index: &[usize]) -> Option<Vec<usize>> {
-    let inside = |dims: &[usize]| index.len() == dims.len() && index.iter().zip(dims).all(|(i, n)| i < n);
-    let shape = s.runs[view.run].program.node(view.node).shape;
-    if inside(view.shape().dims()) {
-        let flat = view.cells.flat(index);
-        return Some(shape.unflat(flat)[..shape.rank()].to_vec());
-    }
-    (view.slice.is_all() && inside(shape.dims())).then(|| index.to_vec())
+/// What a name is here; see [`locate`].
+fn named(s: &Session, name: &str, here: &EditContext<'_>) -> Option<Address> {
+    let context =
+        Context { session: s, steps: here.steps, at: here.at, run: here.run, shown: here.shown, past: None };
+    locate(name, &context).ok().map(|found| found.address)
 }
 
 /// An edit of a cell, in the run where it is first computed; of a parameter, in all.
@@ -148,9 +134,10 @@ fn cell(s: &Session, run: usize, node: NodeId, at: Vec<usize>, value: f64) -> Ed
     Edit::Recorded(edit::Edit::Cell { path, at, value, run })
 }
 
-fn scalar(s: &Session, text: &str, value: &str, view: &View, run: usize, name: &str) -> Result<Edit, Slip> {
-    if !view.shape().is_empty() && view.shape().len() > 1 {
-        let msg = Msg::new("edit.needs_index").arg("name", escape(name)).arg("shape", view.shape());
+fn scalar(s: &Session, text: &str, value: &str, of: &Address, name: &str) -> Result<Edit, Slip> {
+    let part = of.part.shape();
+    if part.len() > 1 {
+        let msg = Msg::new("edit.needs_index").arg("name", escape(name)).arg("shape", part);
         return Err(Slip::at(text, text.find(name).unwrap_or(0), msg));
     }
     let at = text.rfind(value).unwrap_or(0);
@@ -158,14 +145,13 @@ fn scalar(s: &Session, text: &str, value: &str, view: &View, run: usize, name: &
         let msg = Msg::new("edit.no_number").arg("text", escape(value));
         Slip::at(text, at, msg)
     })?;
-    let shape = s.runs[run].program.node(view.node).shape;
-    let flat = view.cells.flat(&vec![0; view.shape().rank()]);
-    let index = shape.unflat(flat)[..shape.rank()].to_vec();
-    s.can_be(run, view.node, x).map_err(|msg| Slip::at(text, at, msg.arg("path", escape(name))))?;
-    Ok(cell(s, run, view.node, index, x))
+    let shape = s.runs[of.run].program.node(of.node).shape;
+    let index = shape.unflat(of.part.flat(&[]))[..shape.rank()].to_vec();
+    s.can_be(of.run, of.node, x).map_err(|msg| Slip::at(text, at, msg.arg("path", escape(name))))?;
+    Ok(cell(s, of.run, of.node, index, x))
 }
 
-fn unknown(s: &Session, text: &str, name: &str, here: &Here<'_>) -> Slip {
+fn unknown(s: &Session, text: &str, name: &str, here: &EditContext<'_>) -> Slip {
     let msg = Msg::new("edit.unknown_name").arg("name", escape(name));
     let mut slip = Slip::at(text, text.find(name).unwrap_or(0), msg);
     let symbols = here.steps.list().iter().flat_map(|step| &step.views);
@@ -194,44 +180,34 @@ fn side_of(s: &Session, run: usize, said: Option<Side>) -> Option<Side> {
 }
 
 /// The path of a layer: as said, or in the stack that one looks at, else in the only one.
-fn layer(s: &Session, said: &str, here: &Here<'_>) -> Option<String> {
-    if said.parse::<usize>().is_err() {
+fn layer(s: &Session, said: &str, here: &EditContext<'_>) -> Option<String> {
+    if said.parse::<u32>().is_err() {
         return Some(said.to_owned());
     }
     let program = &s.runs[here.run].program;
-    let looked_at = here.cursor.and_then(|(node, _)| {
-        let path = inside(&program.node(node).path);
-        let stack = path.split('.').next()?;
-        matches!(stack, "encoder" | "decoder").then(|| stack.to_owned())
-    });
+    let looked_at = here.cursor.and_then(|(node, _)| program.node(node).name.site.stack());
     let model = s.model_of(here.run);
     let stack = looked_at.or(match (&model.encoder, &model.decoder) {
-        (Some(_), None) => Some("encoder".to_owned()),
-        (None, Some(_)) => Some("decoder".to_owned()),
+        (Some(_), None) => Some(Stack::Encoder),
+        (None, Some(_)) => Some(Stack::Decoder),
         _ => None,
-    });
-    Some(format!("{}.{said}", stack?))
-}
-
-/// A path without the decoding call it belongs to.
-fn inside(path: &str) -> &str {
-    let path = path.strip_prefix("grad.").unwrap_or(path);
-    path.strip_prefix("gen.").and_then(|rest| rest.split_once('.')).map_or(path, |(_, rest)| rest)
+    })?;
+    Some(Name::of(Site::Layer(stack, said.parse().ok()?, Block::Layer)).to_string())
 }
 
 /// What the cursor is on: the head of what has heads, the position of an embedded token, else the layer.
-fn under(s: &Session, here: &Here<'_>) -> Option<edit::Edit> {
+fn under(s: &Session, here: &EditContext<'_>) -> Option<edit::Edit> {
     let (id, index) = here.cursor?;
     let program = &s.runs[here.run].program;
     let node = program.node(id);
-    let path = inside(&node.path);
-    let parts: Vec<&str> = path.split('.').collect();
     let axis = |wanted: &[Axis]| node.shape.axes().iter().position(|a| wanted.contains(a));
     let run = None;
-    match parts.as_slice() {
-        [stack @ ("encoder" | "decoder"), layer, attention @ ("self_attn" | "cross_attn"), ..] => {
-            let attention = format!("{stack}.{layer}.{attention}");
-            let layer = format!("{stack}.{layer}");
+    let site = node.name.site;
+    let place = |site: Site| Name::of(site).to_string();
+    match site {
+        Site::Layer(stack, layer, Block::SelfAttention | Block::CrossAttention) => {
+            let attention = place(site);
+            let layer = place(Site::Layer(stack, layer, Block::Layer));
             // A key/value head that several heads read is none of them.
             if axis(&[Axis::KvHead]).is_some() {
                 return None;
@@ -241,17 +217,23 @@ fn under(s: &Session, here: &Here<'_>) -> Option<edit::Edit> {
                 None => edit::Edit::Layer { layer, run },
             })
         }
-        [stack @ ("encoder" | "decoder"), layer, _, ..] if layer.parse::<usize>().is_ok() => {
-            Some(edit::Edit::Layer { layer: format!("{stack}.{layer}"), run })
+        Site::Layer(stack, layer, Block::Layer | Block::FeedForward | Block::Norm(_)) => {
+            Some(edit::Edit::Layer { layer: place(Site::Layer(stack, layer, Block::Layer)), run })
         }
-        ["embed", side @ ("source" | "target"), ..] => {
+        Site::Embedding(Some(side)) | Site::EmbeddingNorm(side) => {
             let token = axis(&[Axis::Token])?;
-            Some(edit::Edit::Position {
-                side: if *side == "source" { Side::Source } else { Side::Target },
-                at: index[token],
-                run,
-            })
+            Some(edit::Edit::Position { side, at: index[token], run })
         }
-        _ => None,
+        Site::Root
+        | Site::Vocabulary
+        | Site::Embedding(None)
+        | Site::Stack(_)
+        | Site::Rotary(_)
+        | Site::FinalNorm(_)
+        | Site::Output
+        | Site::Loss
+        | Site::Beam
+        | Site::Next
+        | Site::Cache(_) => None,
     }
 }

@@ -121,8 +121,7 @@ fn words(app: &App, side: &Side, seen: &Seen<'_>, look: &Look) -> Vec<Span> {
             let skipped = usize::from(shape.rank() > 2 && shape.dims()[0] == 1);
             let index: Vec<String> =
                 shape.unflat(flat)[skipped..shape.rank()].iter().map(|i| format!("[{i}]")).collect();
-            let path = trace.program().node(node).path.rsplit('.').next().map(str::to_owned);
-            path.unwrap_or_default() + &index.concat()
+            trace.program().node(node).name.tail(1) + &index.concat()
         });
         let line = explainer.line(&own, cell, &style, &names).text();
         let name = half.name.render(look.lang);

@@ -9,7 +9,7 @@ mod screen;
 use std::path::Path;
 use std::sync::Arc;
 
-use tui_transformer::debug::whatif::{Command, Edit, Here, Slip, WhatIf};
+use tui_transformer::debug::whatif::{Command, Edit, EditContext, Slip, WhatIf};
 use tui_transformer::scenario::{Scenario, load};
 use tui_transformer::session::{Options, Session, open};
 
@@ -24,7 +24,7 @@ fn opened(scenario: Scenario) -> Arc<Session> {
 fn read(w: &WhatIf, run: usize, ablate: bool, text: &str) -> Result<Edit, Slip> {
     let command = if ablate { Command::ablate(text) } else { Command::edit(text) }?;
     let steps = w.session().steps_of(run);
-    let here = Here { run, steps: &steps, at: 0, cursor: None };
+    let here = EditContext { run, steps: &steps, at: 0, shown: None, cursor: None };
     w.resolve(text, &command, &here)
 }
 

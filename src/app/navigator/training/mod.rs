@@ -12,6 +12,7 @@ use crate::app::asked::Train;
 use crate::app::messages::Level;
 use crate::app::ui::Ui;
 use crate::app::view::View;
+use crate::program::{Side, Site};
 use crate::scenario::schema::Optimiser;
 use crate::session::Session;
 use crate::session::insight::{Plane, TrainProbe, embedding_table};
@@ -207,9 +208,9 @@ impl Navigator {
         let t = &self.training;
         let session = t.session.as_ref().unwrap_or(&self.session);
         let program = t.run.map(|r| &session.runs[r].program);
-        let table = program.and_then(|p| embedding_table(p).map(|id| &p.node(id).path));
-        let source = table.is_some_and(|path| path.starts_with("embed.source"));
-        let words = session.words(if source { "source" } else { "target" });
+        let table = program.and_then(|p| embedding_table(p).map(|id| p.node(id).name.site));
+        let side = table.and_then(Site::side).unwrap_or(Side::Target);
+        let words = session.words(side);
         words.word(token as i64)
     }
 
@@ -241,7 +242,7 @@ impl Navigator {
         let program = &session.runs[run].program;
         let table = embedding_table(program).map(|id| program.node(id));
         let held = table.map_or(0, |n| n.shape.dims().first().copied().unwrap_or(0));
-        let source = table.is_some_and(|n| n.path.starts_with("embed.source"));
+        let source = table.is_some_and(|n| n.name.site.side() == Some(Side::Source));
         let tokens: Vec<usize> = if held <= MAX_TOKENS {
             (0..held).collect()
         } else {

@@ -2,7 +2,7 @@
 
 use crate::app::measure::Kind;
 use crate::app::navigator::{Navigator, Plane, TableModel};
-use crate::program::{Leaf, NodeId, Op};
+use crate::program::{Leaf, Name, NodeId, Op, Role};
 use crate::tensor::Axis;
 
 /// The attention weights of the layer one is in, else the nearest ones before, else the first of the run, else those
@@ -10,7 +10,10 @@ use crate::tensor::Axis;
 pub fn heads(nav: &Navigator) -> Option<(usize, NodeId)> {
     let weights_of = |run: usize| -> Vec<NodeId> {
         let program = &nav.session.runs[run].program;
-        let is = |id: &NodeId| program.node(*id).path.ends_with("attn.weights");
+        let is = |id: &NodeId| {
+            let name = &program.node(*id).name;
+            name.site.is_attention() && *name.last() == Role::Weights
+        };
         program.nodes().map(|(id, _)| id).filter(is).collect()
     };
     let Some(view) = nav.view() else {
@@ -24,9 +27,9 @@ pub fn heads(nav: &Navigator) -> Option<(usize, NodeId)> {
     if here.shape.axes().contains(&Axis::Head) && !matches!(here.op, Op::Leaf(Leaf::Parameter)) {
         return Some((view.run, view.node));
     }
-    let layer: String = here.path.split('.').take(2).collect::<Vec<_>>().join(".");
     let all = weights_of(view.run);
-    let same = all.iter().find(|id| program.node(**id).path.starts_with(&format!("{layer}.")));
+    let layer = |name: &Name| name.site.layer().map(|layer| (name.is_gradient(), name.call, layer));
+    let same = layer(&here.name).and_then(|at| all.iter().find(|id| layer(&program.node(**id).name) == Some(at)));
     let near = same.or_else(|| all.iter().rev().find(|id| **id <= view.node)).or(all.first());
     near.map(|id| (view.run, *id)).or_else(|| {
         let others = (0..nav.session.runs.len()).filter(|r| *r != view.run);

@@ -1,7 +1,7 @@
 //! The residual stream: which tensors it goes through, and how large they are.
 
 use crate::app::navigator::{Navigator, Plane, TableModel};
-use crate::program::NodeId;
+use crate::program::{Block, Name, NodeId, Role, Side, Site, Stack};
 use crate::tensor::Axis;
 use crate::text::{Lang, Msg, tr};
 
@@ -46,22 +46,20 @@ impl Stream {
     pub fn of(nav: &Navigator) -> Option<Self> {
         let view = nav.view()?;
         let program = &nav.session.runs[view.run].program;
-        let in_call = program.node(view.node).path.split('.').take(2).collect::<Vec<_>>().join(".");
-        let call = in_call.starts_with("gen.").then_some(in_call);
+        let call = program.node(view.node).name.call;
         let nodes: Vec<NodeId> = program
             .nodes()
             .filter(|(_, n)| {
-                let last = n.path.rsplit('.').next().unwrap_or("");
-                let of_call = match &call {
-                    Some(call) => n.path.starts_with(call.as_str()) || !n.path.starts_with("gen."),
-                    None => !n.path.starts_with("gen."),
-                };
+                let name = &n.name;
+                let of_call = name.call.is_none_or(|of| call == Some(of));
+                let embedded = matches!(name.site, Site::Embedding(Some(_)));
                 of_call
-                    && !n.path.starts_with("grad.")
-                    && (last.starts_with("residual")
-                        || n.path.ends_with("embed.source.out")
-                        || n.path.ends_with("embed.target.out")
-                        || last == "out" && n.path.contains("norm"))
+                    && !name.is_gradient()
+                    && match name.last() {
+                        Role::Residual(_) => true,
+                        Role::Out => embedded || name.site.is_norm(),
+                        _ => false,
+                    }
             })
             .map(|(id, _)| id)
             .collect();
@@ -75,16 +73,19 @@ impl Stream {
     pub fn curves(&self, nav: &Navigator) -> Vec<Curve> {
         let (run, stream) = (self.run, &self.nodes);
         let program = &nav.session.runs[run].program;
-        let path = |id: &NodeId| &program.node(*id).path;
-        let of_encoder = |id: &NodeId| path(id).contains("encoder") || path(id).contains("source");
+        let name = |id: &NodeId| &program.node(*id).name;
+        let of_encoder = |id: &NodeId| name(id).site.side() == Some(Side::Source);
         let both = stream.iter().any(of_encoder) && !stream.iter().all(of_encoder);
         let stacks: &[Option<bool>] = if both { &[Some(true), Some(false)] } else { &[None] };
-        let kinds = [("residual", "tui.series.residual"), ("norm", "tui.series.norm")];
+        let kinds = [(false, "tui.series.residual"), (true, "tui.series.norm")];
         let mut series = Vec::new();
         for stack in stacks {
-            for (what, key) in kinds {
-                let own =
-                    |id: &NodeId| path(id).contains(what) && stack.is_none_or(|encoder| of_encoder(id) == encoder);
+            for (norms, key) in kinds {
+                let of_kind = |id: &NodeId| match name(id).last() {
+                    Role::Residual(_) => !norms,
+                    _ => norms && name(id).site.is_norm(),
+                };
+                let own = |id: &NodeId| of_kind(id) && stack.is_none_or(|encoder| of_encoder(id) == encoder);
                 let norm = |id: &NodeId| {
                     if own(id) { nav.mean_norm(run, *id) } else { f64::NAN }
                 };
@@ -120,23 +121,20 @@ pub fn heads_across(nav: &Navigator, lang: Lang) -> Vec<TableModel> {
     let Some(here) = nav.view() else { return Vec::new() };
     let run = here.run;
     let program = &nav.session.runs[run].program;
-    let path = &program.node(here.node).path;
-    let mut parts = path.split('.').peekable();
-    let mut before = String::new();
-    if parts.peek() == Some(&"gen") {
-        let call: Vec<&str> = parts.by_ref().take(2).collect();
-        before = format!("{}.", call.join("."));
-    }
-    let stack = match parts.next() {
-        Some("decoder" | "output" | "loss") => "decoder",
-        _ => "encoder",
+    let name = &program.node(here.node).name;
+    let stack = match name.site {
+        Site::Output | Site::Loss => Stack::Decoder,
+        site => site.stack().unwrap_or(Stack::Encoder),
     };
-    let attention = match parts.nth(1) {
-        Some("cross_attn") => "cross_attn",
-        _ => "self_attn",
+    let attention = match name.site.block() {
+        Some(Block::CrossAttention) => Block::CrossAttention,
+        _ => Block::SelfAttention,
     };
-    let find = |stack: &str, layer: usize| program.find(&format!("{before}{stack}.{layer}.{attention}.weights"));
-    let other = if stack == "encoder" { "decoder" } else { "encoder" };
+    let find = |stack: Stack, layer: u32| {
+        let weights = Name::of(Site::Layer(stack, layer, attention)).then(Role::Weights);
+        program.named(&Name { call: name.call, ..weights })
+    };
+    let other = if stack == Stack::Encoder { Stack::Decoder } else { Stack::Encoder };
     let stack = if find(stack, 0).is_some() { stack } else { other };
     let view = Some(here.cells.of);
     // The head that the cursor is in, else the first.

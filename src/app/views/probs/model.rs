@@ -1,7 +1,7 @@
 //! Which row of probabilities is shown.
 
 use crate::app::navigator::Navigator;
-use crate::program::NodeId;
+use crate::program::{Name, NodeId, Role, Site};
 use crate::tensor::Axis;
 
 /// One row of a tensor of probabilities.
@@ -48,7 +48,7 @@ impl Distribution {
 fn row(nav: &Navigator) -> Option<(usize, NodeId, usize)> {
     let view = nav.view()?;
     let program = &nav.session.runs[view.run].program;
-    let path = &program.node(view.node).path;
+    let name = &program.node(view.node).name;
     let row_of = |node: NodeId| {
         let width = program.node(node).shape.dims().last().copied().unwrap_or(1).max(1);
         match nav.cell() {
@@ -57,13 +57,11 @@ fn row(nav: &Navigator) -> Option<(usize, NodeId, usize)> {
             _ => program.node(node).shape.len() / width - 1,
         }
     };
-    if path.ends_with(".weights") || path.ends_with("probs") && !path.contains("_probs") {
+    if matches!(name.last(), Role::Weights | Role::Probs) {
         return Some((view.run, view.node, row_of(view.node)));
     }
-    let call = path.strip_prefix("gen.").and_then(|p| p.split('.').next()).map(|n| format!("gen.{n}.output.probs"));
-    let node = call
-        .and_then(|p| program.find(&p))
-        .or_else(|| program.find("output.probs"))
-        .or_else(|| program.find("gen.0.output.probs"))?;
+    let probs = Name::of(Site::Output).then(Role::Probs);
+    let calls = [name.call, None, Some(0)];
+    let node = calls.into_iter().find_map(|call| program.named(&Name { call, ..probs.clone() }))?;
     Some((view.run, node, row_of(node)))
 }

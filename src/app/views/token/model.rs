@@ -1,16 +1,17 @@
 //! Which token is followed, and its rows in the steps.
 
 use crate::app::navigator::Navigator;
+use crate::program::Side;
 use crate::tensor::Axis;
 use crate::walkthrough::View;
 
 /// A token of a sentence: whose it is and where it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
-    /// `source` or `target`.
-    pub side: &'static str,
+    /// Of the source or the target.
+    pub side: Side,
     /// The decoding call of a target.
-    pub call: Option<String>,
+    pub call: Option<u32>,
     /// Which sentence.
     pub batch: usize,
     /// Position in it.
@@ -51,7 +52,7 @@ fn token_of(nav: &Navigator, view: &View, row: usize) -> Option<Token> {
     Some(Token {
         side,
         // A source sentence is the same in every call.
-        call: call.filter(|_| side == "target").map(str::to_owned),
+        call: call.filter(|_| side == Side::Target),
         batch: batch.map_or(0, |d| view.cells.ranges[d].start),
         at: range.start + row.min(range.len().saturating_sub(1)),
     })
