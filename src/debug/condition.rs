@@ -5,10 +5,10 @@
 
 use super::eval_context::EvalContext;
 use super::expr::{Expr, ExprError, Fault, Holds};
+use crate::session::locate::Address;
 use crate::tensor::DType;
 use crate::text::{Msg, NumberFormat};
 use crate::trace::derive::Cell;
-use crate::session::locate::Address;
 
 /// A condition on recorded values.
 #[derive(Clone, Debug, PartialEq)]

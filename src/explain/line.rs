@@ -381,9 +381,7 @@ impl<'t> Explainer<'t> {
         let right = program.node(b.node);
         match f {
             // Nothing is added where the mask lets a score through, nothing subtracted where exp is safe.
-            Binary::Add
-                if matches!(right.name.last(), Role::MaskBias | Role::Step(Step::MaskBiasRow)) && zero(b) =>
-            {
+            Binary::Add if matches!(right.name.last(), Role::MaskBias | Role::Step(Step::MaskBiasRow)) && zero(b) => {
                 inner(a)
             }
             Binary::Sub if matches!(right.op, Op::Unary(Unary::SoftmaxShift)) && zero(b) => inner(a),

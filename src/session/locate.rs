@@ -51,9 +51,8 @@ impl Address {
     /// front may be counted or not, and last axes may be left out. `None` where it is outside.
     pub fn cell(&self, index: &[usize]) -> Option<Cell> {
         let (part, whole) = (self.part.shape(), &self.part.of);
-        let inside = |index: &[usize], dims: &[usize]| {
-            index.len() <= dims.len() && index.iter().zip(dims).all(|(i, n)| i < n)
-        };
+        let inside =
+            |index: &[usize], dims: &[usize]| index.len() <= dims.len() && index.iter().zip(dims).all(|(i, n)| i < n);
         let cell = |flat: usize| Some(Cell { node: self.node, flat });
         if inside(index, part.dims()) {
             return cell(self.part.flat(index));

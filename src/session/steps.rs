@@ -39,10 +39,7 @@ impl Steps {
     }
 
     /// Indexes a list whose symbols may have a meaning apart from it: `defined` gives what a symbol names in a run.
-    pub fn with_symbols(
-        mut list: Vec<Step>,
-        defined: &dyn Fn(usize, &str) -> Option<(NodeId, ResolvedSlice)>,
-    ) -> Self {
+    pub fn with_symbols(mut list: Vec<Step>, defined: &dyn Fn(usize, &str) -> Option<(NodeId, ResolvedSlice)>) -> Self {
         name_wholes(&mut list, defined);
         let mut symbols: HashMap<String, Vec<(usize, usize)>> = HashMap::new();
         let mut places: HashMap<(usize, NodeId), Vec<usize>> = HashMap::new();

@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use super::{Bindings, Keep, RunError, Settings, Trace, run_with};
 use crate::program::optimiser::{Optimiser, Updates, append_update};
-use crate::program::{BuildError, Builder, Gradients, Leaf, Name, NodeId, Op, Pass, Program, Random, RandomKind, backward};
+use crate::program::{
+    BuildError, Builder, Gradients, Leaf, Name, NodeId, Op, Pass, Program, Random, RandomKind, backward,
+};
 use crate::tensor::{Pool, Real, Tensor, Value};
 
 /// The program of one update over one batch.

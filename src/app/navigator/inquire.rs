@@ -14,10 +14,10 @@ use crate::debug::expr::{Array, Expr, ExprError, Fault};
 use crate::debug::timeline::Timeline;
 use crate::explain::Explainer;
 use crate::program::NodeId;
+use crate::session::locate::Address;
 use crate::text::{Msg, NumberFormat, escape, width};
 use crate::trace::AnyValue;
 use crate::trace::derive::Cell;
-use crate::session::locate::Address;
 
 /// Most rows and columns that are printed of a tensor.
 const MAX_PRINTED: usize = 64;

@@ -18,9 +18,9 @@ use super::expr::{Array, Expr, ExprError, Fault};
 use crate::program::NodeId;
 use crate::trace::derive::Cell;
 
+use crate::session::locate::Address;
 pub use spec::Spec;
 use spec::Verdict;
-use crate::session::locate::Address;
 
 /// A breakpoint.
 #[derive(Clone, Debug)]

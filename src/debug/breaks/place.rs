@@ -10,9 +10,9 @@ use crate::debug::eval_context::EvalContext;
 use crate::debug::expr::{ExprError, Fault};
 use crate::program::{Name, Node};
 use crate::scenario::diagnostic::nearest;
+use crate::session::locate::Address;
 use crate::text::{Msg, escape};
 use crate::walkthrough::{Role, Step, expand};
-use crate::session::locate::Address;
 
 /// A word of a breakpoint and where it stands, in characters.
 pub(super) struct Word {

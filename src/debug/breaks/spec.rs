@@ -4,9 +4,9 @@ use super::place::{Term, Word, words};
 use crate::debug::condition::{Condition, Met};
 use crate::debug::eval_context::EvalContext;
 use crate::debug::expr::{ExprError, Fault, NameFault};
+use crate::session::locate::Address;
 use crate::text::{Msg, escape};
 use crate::walkthrough::Step;
-use crate::session::locate::Address;
 
 /// Whether a breakpoint is met.
 pub(super) enum Verdict {

@@ -114,8 +114,7 @@ impl WhatIf {
 
 /// What a name is here; see [`locate`].
 fn named(s: &Session, name: &str, here: &EditContext<'_>) -> Option<Address> {
-    let context =
-        Context { session: s, steps: here.steps, at: here.at, run: here.run, shown: here.shown, past: None };
+    let context = Context { session: s, steps: here.steps, at: here.at, run: here.run, shown: here.shown, past: None };
     locate(name, &context).ok().map(|found| found.address)
 }
 
