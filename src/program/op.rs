@@ -110,7 +110,7 @@ pub enum Constant {
 }
 
 /// Seeded random numbers: number `i` depends on seed, stream and `i` only.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Random {
     /// Seed.
     pub seed: u64,
@@ -121,14 +121,14 @@ pub struct Random {
 }
 
 /// What is made of uniform numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RandomKind {
     /// Nothing: uniform in [0, 1).
     Uniform,
-    /// A dropout mask: 1/(1−p) where kept, 0 where dropped; p in parts of 2⁻³².
+    /// A dropout mask: 1/(1−p) where kept, 0 where dropped.
     Dropout {
-        /// p·2³².
-        rate: u32,
+        /// p, from 0 to below 1.
+        rate: f64,
     },
 }
 
@@ -408,8 +408,8 @@ impl Random {
         mix(mix(mix(self.seed) ^ self.stream.wrapping_mul(0x9e37_79b9_7f4a_7c15)) ^ i)
     }
 
-    /// Element `i` of the leaf. f32 keeps 24 bits so that a uniform number stays below 1; dropout is decided in
-    /// integers so that f32 and f64 runs drop the same elements.
+    /// Element `i` of the leaf. f32 keeps 24 bits so that a uniform number stays below 1; dropout compares 32
+    /// bits with p in f64, whatever the run's type, so that f32 and f64 runs drop the same elements.
     #[inline]
     pub fn eval<T: Real>(&self, i: u64) -> T {
         let bits = self.bits(i);
@@ -418,8 +418,8 @@ impl Random {
                 Precision::F64 => T::from_f64((bits >> 11) as f64 / (1u64 << 53) as f64),
                 Precision::F32 => T::from_f64((bits >> 40) as f64 / (1u64 << 24) as f64),
             },
-            RandomKind::Dropout { rate } if ((bits >> 32) as u32) < rate => T::ZERO,
-            RandomKind::Dropout { rate } => T::from_f64(1.0 / (1.0 - f64::from(rate) / 4_294_967_296.0)),
+            RandomKind::Dropout { rate } if ((bits >> 32) as f64) < rate * 4_294_967_296.0 => T::ZERO,
+            RandomKind::Dropout { rate } => T::from_f64(1.0 / (1.0 - rate)),
         }
     }
 }

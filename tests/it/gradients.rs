@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::common::finite::{Check, agree};
 use proptest::prelude::*;
-use tui_transformer::program::composite::{self, Shift};
+use tui_transformer::program::composite::{self, Places, Shift};
 use tui_transformer::program::{
     Affine, Binary, BuildError, Builder, Constant, NodeId, Op, Pick, Random, RandomKind, Reduction, Unary, backward,
 };
@@ -275,14 +275,16 @@ fn every_composite() {
         }),
         ("rotary in halves", &|b, x| {
             let x = b.reshape("heads", x, Shape::new(&[1, 2, 3, 6]))?;
-            let waves =
-                b.scope("waves", tui_transformer::program::ScopeKind::Group, |b| composite::waves(b, 3, 1, 4, 100.0))?;
+            let waves = b.scope("waves", tui_transformer::program::ScopeKind::Group, |b| {
+                composite::waves(b, Places::From { first: 1, tokens: 3 }, 4, 100.0)
+            })?;
             composite::rotary(b, "y", x, waves, 4, false)
         }),
         ("rotary interleaved", &|b, x| {
             let x = b.reshape("heads", x, Shape::new(&[1, 2, 3, 6]))?;
-            let waves =
-                b.scope("waves", tui_transformer::program::ScopeKind::Group, |b| composite::waves(b, 3, 1, 6, 100.0))?;
+            let waves = b.scope("waves", tui_transformer::program::ScopeKind::Group, |b| {
+                composite::waves(b, Places::From { first: 1, tokens: 3 }, 6, 100.0)
+            })?;
             composite::rotary(b, "y", x, waves, 6, true)
         }),
         ("cross-entropy", &|b, x| {
@@ -461,7 +463,7 @@ fn apply(b: &mut Builder, i: usize, draw: &Draw, nodes: &[NodeId]) -> Option<Nod
         }
         14 if rank > 0 => composite::softmax(b, &name, x, Shift::WhenNeeded, draw.b.is_multiple_of(2)),
         15 => {
-            let random = Random { seed: draw.c as u64, stream: 1, kind: RandomKind::Dropout { rate: 1 << 30 } };
+            let random = Random { seed: draw.c as u64, stream: 1, kind: RandomKind::Dropout { rate: 0.25 } };
             let mask = b.random(&format!("{name}r"), shape, random).ok()?;
             b.binary(&name, Binary::Mul, x, mask)
         }

@@ -75,7 +75,7 @@ fn largest_row<T: Real>(look: &Look<'_, T>, id: NodeId) -> (f64, usize) {
 
 /// Random factors in a run that does not train.
 fn dropout<T: Real>(look: &mut Look<'_, T>) {
-    let masks: Vec<(NodeId, u32)> = look
+    let masks: Vec<(NodeId, f64)> = look
         .nodes()
         .filter_map(|(id, node)| match &node.op {
             Op::Leaf(Leaf::Random(random)) => match random.kind {
@@ -91,7 +91,6 @@ fn dropout<T: Real>(look: &mut Look<'_, T>) {
         let first = t.data().iter().position(|x| *x == T::ZERO);
         // The step where a number is dropped, not where the mask is drawn.
         let at = look.readers(mask).next().map_or(mask, |r| r.0);
-        let rate = f64::from(rate) / 4_294_967_296.0;
         let flat = first.filter(|_| look.program.node(at).shape.len() == t.data().len());
         let kind = (Lint::DropoutAtInference, Severity::Error);
         let args = [("rate", brief(rate))];
