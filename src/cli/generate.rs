@@ -217,6 +217,7 @@ fn plan(args: &Args, session: &Session) -> Result<Plan, Failure> {
                 from.clone_from(f);
             }
         }
+        Some((Calls::Batch { .. }, _)) if from.is_empty() => return Err(Msg::new("generate.batch").into()),
         Some((Calls::Beam { from: f, max_new, beams: b, .. }, _)) => {
             (beams, new) = (Some(*b), Some(*max_new));
             if from.is_empty() {

@@ -53,7 +53,7 @@ pub(super) fn search(
         .transpose()?;
     let mut first = 0;
     for i in part.calls.clone() {
-        let probs = m.call(i, tokens, first, memory, cache.as_mut())?;
+        let probs = m.call(i, tokens, first, None, memory, cache.as_mut())?;
         let tables = match tables {
             Some(t) => t,
             None => *tables.insert(self::tables(m, probs, beams, end)?),

@@ -6,7 +6,7 @@ use super::masks::{GivenMask, Hidden, MaskSpec};
 use super::norm::norm;
 use super::params::{Resolved, ResolvedLayer, VocabSizes, resolve};
 use super::{embedding, heads};
-use crate::program::composite;
+use crate::program::composite::{self, Places};
 use crate::program::{BuildError, Builder, Constant, NodeId, Program, ScopeKind};
 use crate::tensor::{Axis, Shape};
 
@@ -21,6 +21,10 @@ pub struct Sequences {
     pub real: Option<Vec<bool>>,
     /// A mask given by the scenario.
     pub given: Option<GivenMask>,
+    /// What cross-attention sees of these, in place of what `real` and `given` hide from it.
+    pub cross: Option<GivenMask>,
+    /// Positions, `[batch, token]`; counted from 0 unless given.
+    pub positions: Option<Vec<i64>>,
     /// Token types, `[batch, token]`; zeros unless given.
     pub types: Option<Vec<i64>>,
 }
@@ -205,7 +209,8 @@ impl<'a> ModelBuilder<'a> {
     pub fn encoder(&mut self, x: NodeId, s: &Sequences) -> Result<NodeId, BuildError> {
         let layers = self.resolved.encoder.clone();
         let masks = own_masks(&layers, Some(s), s.batch, s.tokens(), 0, s.tokens());
-        self.stack("encoder", &layers, x, (&masks, 0), None, None)
+        let places = Places::of(Some(s), 0, s.tokens());
+        self.stack("encoder", &layers, x, (&masks, places), None, None)
     }
 
     /// The decoder over `x`, whose first token stands at position `first`; with a cache, `x` holds the new tokens only.
@@ -228,17 +233,21 @@ impl<'a> ModelBuilder<'a> {
             .iter()
             .map(|_| {
                 let (_, source) = memory?;
-                let hidden = Hidden {
-                    padding: source.real.as_deref(),
-                    // A mask that is each source token's own says nothing of the queries of the target.
-                    given: source.given.as_ref().filter(|g| g.queries == 1),
-                    ..Hidden::default()
+                let hidden = match &source.cross {
+                    Some(own) => Hidden { given: Some(own), ..Hidden::default() },
+                    None => Hidden {
+                        padding: source.real.as_deref(),
+                        // A mask that is each source token's own says nothing of the queries of the target.
+                        given: source.given.as_ref().filter(|g| !g.per_query),
+                        ..Hidden::default()
+                    },
                 };
                 // One sentence may be read by several beams: the mask is then theirs together.
                 hidden.mask(source.batch, queries, first, source.tokens())
             })
             .collect();
-        self.stack("decoder", &layers, x, (&masks, first), memory.map(|m| (m.0, cross.as_slice())), cache)
+        let places = Places::of(target, first, queries);
+        self.stack("decoder", &layers, x, (&masks, places), memory.map(|m| (m.0, cross.as_slice())), cache)
     }
 
     fn stack(
@@ -246,11 +255,10 @@ impl<'a> ModelBuilder<'a> {
         side: &str,
         layers: &[ResolvedLayer],
         x: NodeId,
-        (own_masks, first): (&[Option<MaskSpec>], usize),
+        (own_masks, places): (&[Option<MaskSpec>], Places<'_>),
         memory: Option<(NodeId, &[Option<MaskSpec>])>,
         cache: Option<&mut Cache>,
     ) -> Result<NodeId, BuildError> {
-        let tokens = self.b.shape(x).dims()[1];
         let (d_model, drop) = (self.config.d_model, self.drop());
         let (final_norm, groups) = match side {
             "encoder" => (self.resolved.encoder_final_norm, self.resolved.encoder_groups),
@@ -262,7 +270,7 @@ impl<'a> ModelBuilder<'a> {
                 d_model,
                 residual_multiplier: config.residual_multiplier,
                 // The tables of rotary positions stand once, before the layers.
-                rotation: rotation(b, &config.positions, tokens, first, layers)?,
+                rotation: rotation(b, &config.positions, places, layers)?,
                 drop,
                 own_masks,
                 memory: memory.map(|m| m.0),
@@ -295,7 +303,8 @@ impl<'a> ModelBuilder<'a> {
         Ok((pooled, classes))
     }
 
-    /// Decoding call `i` over `tokens [1, token]`; with a cache, over those from `first` on. The probabilities.
+    /// Decoding call `i` over `tokens [batch, token]`; with a cache, over those from `first` on. `of` says what of them is
+    /// real and where it is, where that differs between sequences. The probabilities.
     ///
     /// # Errors
     /// Where parts do not fit.
@@ -304,6 +313,7 @@ impl<'a> ModelBuilder<'a> {
         i: usize,
         tokens: NodeId,
         first: usize,
+        of: Option<&Sequences>,
         memory: Option<(NodeId, &Sequences)>,
         cache: Option<&mut Cache>,
     ) -> Result<NodeId, BuildError> {
@@ -314,18 +324,27 @@ impl<'a> ModelBuilder<'a> {
             } else {
                 m.b.slice("embed.target.ids", tokens, 1, first, s.dims()[1] - first)?
             };
-            let x = m.embed("target", ids, first, None)?;
-            let hidden = m.decoder(x, None, first, memory, cache)?;
+            let x = m.embed("target", ids, first, of)?;
+            let hidden = m.decoder(x, of, first, memory, cache)?;
             Ok(m.output(hidden)?.1)
         })
+    }
+}
+
+impl<'a> Places<'a> {
+    /// Those that `sequences` gives, else `tokens` from `first` on.
+    pub(super) fn of(sequences: Option<&'a Sequences>, first: usize, tokens: usize) -> Self {
+        match sequences {
+            Some(Sequences { positions: Some(ids), batch, .. }) => Places::Rows { ids, batch: *batch, heads: false },
+            _ => Places::From { first, tokens },
+        }
     }
 }
 
 fn rotation(
     b: &mut Builder,
     positions: &Positions,
-    tokens: usize,
-    first: usize,
+    places: Places<'_>,
     layers: &[ResolvedLayer],
 ) -> Result<Option<Rotation>, BuildError> {
     let Positions::Rotary { layout, base, dim } = *positions else {
@@ -333,7 +352,7 @@ fn rotation(
     };
     let width = dim.unwrap_or_else(|| layers.first().map_or(0, |l| l.d_k));
     b.scope("rotary", ScopeKind::Group, |b| {
-        let (sin, cos) = composite::waves(b, tokens, first, width, base)?;
+        let (sin, cos) = composite::waves(b, places.under_heads(), width, base)?;
         Ok(Some(Rotation { sin, cos, dim, interleaved: layout == PairLayout::Interleaved }))
     })
 }

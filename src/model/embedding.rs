@@ -6,7 +6,7 @@ use super::config::{ModelConfig, PairLayout, Positions, ProjectAt};
 use super::heads::embedding_width;
 use super::norm::norm;
 use super::params::{VocabSizes, embedding_path, typed_side};
-use crate::program::composite;
+use crate::program::composite::{self, Places};
 use crate::program::{Affine, Binary, BuildError, Builder, Constant, NodeId, Pick, ScopeKind};
 use crate::tensor::{Axis, Shape};
 
@@ -39,7 +39,7 @@ pub(super) fn embed(
     let base = format!("embed.{side}");
     b.scope(&base, ScopeKind::Embedding, |b| {
         let s = b.shape(ids);
-        let tokens = s.dims()[1];
+        let places = Places::of(of, first, s.dims()[1]);
         let project = |b: &mut Builder, name: &str, x: NodeId| {
             let path = format!("{base}.project");
             let shape = Shape::named(&[(Axis::Out, config.d_model), (Axis::In, wide)]);
@@ -74,14 +74,16 @@ pub(super) fn embed(
         x = match config.positions {
             Positions::Sinusoidal { layout, base } => {
                 let interleaved = layout == PairLayout::Interleaved;
-                let p = composite::sinusoidal(b, "positions", tokens, first, summed, base, interleaved)?;
+                let p = composite::sinusoidal(b, "positions", places, summed, base, interleaved)?;
                 b.binary(sum, Binary::Add, x, p)?
             }
             Positions::Learned { max_len, offset, skip_padding } => {
                 let path = format!("{base}.positions.weight");
                 let table = b.parameter(&path, Shape::named(&[(Axis::Token, max_len), (axis(summed), summed)]))?;
-                let real = of.and_then(|s| s.real.as_deref()).filter(|_| skip_padding);
-                let ids = position_ids(b, s, first, offset, real)?;
+                // Positions that the input gives go before those that the model counts.
+                let given = of.is_some_and(|s| s.positions.is_some());
+                let real = of.and_then(|s| s.real.as_deref()).filter(|_| skip_padding && !given);
+                let ids = position_ids(b, s, places, offset, real)?;
                 let p = b.gather("positions", Pick::Rows, table, ids)?;
                 b.binary(sum, Binary::Add, x, p)?
             }
@@ -103,15 +105,18 @@ pub(super) fn embed(
 }
 
 /// Rows of a table of positions: `[token]`, or `[batch, token]` where padding does not count.
-fn position_ids(b: &mut Builder, s: Shape, first: usize, offset: usize, real: Option<&[bool]>) -> Built {
-    let tokens = s.dims()[1];
-    let start = first + offset;
+fn position_ids(b: &mut Builder, s: Shape, places: Places<'_>, offset: usize, real: Option<&[bool]>) -> Built {
     let Some(real) = real else {
-        let ids: Vec<i64> = (start as i64..(start + tokens) as i64).collect();
-        return b.constant("positions.ids", Shape::named(&[(Axis::Token, tokens)]), Constant::Int(ids.into()));
+        let ids: Vec<i64> = places.ids().into_iter().map(|id| id + offset as i64).collect();
+        return b.constant("positions.ids", places.shape(), Constant::Int(ids.into()));
     };
+    let first = match places {
+        Places::From { first, .. } => first,
+        Places::Rows { .. } => 0,
+    };
+    let start = first + offset;
     let mut ids = Vec::with_capacity(real.len());
-    for row in real.chunks(tokens.max(1)) {
+    for row in real.chunks(s.dims()[1].max(1)) {
         let mut next = start;
         for &real in row {
             ids.push(if real { next } else { offset.saturating_sub(1) } as i64);

@@ -58,6 +58,13 @@ pub enum Calls {
         /// Tokens that the first calls may not choose.
         barred: Barred,
     },
+    /// Several sequences of their own, each going on with its most probable token. Shorter ones begin later.
+    Batch {
+        /// First tokens of each.
+        from: Vec<Vec<i64>>,
+        /// Number of calls.
+        max_new: usize,
+    },
     /// The most probable continuations, several at a time.
     Beam {
         /// First tokens.
@@ -76,7 +83,7 @@ impl Calls {
     pub fn count(&self) -> usize {
         match self {
             Calls::Forced(prefixes) => prefixes.len(),
-            Calls::Free { max_new, .. } | Calls::Beam { max_new, .. } => *max_new,
+            Calls::Free { max_new, .. } | Calls::Batch { max_new, .. } | Calls::Beam { max_new, .. } => *max_new,
         }
     }
 
@@ -86,7 +93,7 @@ impl Calls {
         let mut calls = self.clone();
         match &mut calls {
             Calls::Forced(prefixes) => prefixes.truncate(most),
-            Calls::Free { max_new, .. } | Calls::Beam { max_new, .. } => {
+            Calls::Free { max_new, .. } | Calls::Batch { max_new, .. } | Calls::Beam { max_new, .. } => {
                 *max_new = most.min(*max_new);
             }
         }
@@ -100,8 +107,28 @@ impl Calls {
             Calls::Free { from, max_new, .. } | Calls::Beam { from, max_new, .. } => {
                 (0..*max_new).map(|i| from.len() + i).collect()
             }
+            Calls::Batch { from, max_new } => (0..*max_new).map(|i| longest(from) + i).collect(),
         }
     }
+}
+
+fn longest(from: &[Vec<i64>]) -> usize {
+    from.iter().map(Vec::len).max().unwrap_or(0)
+}
+
+/// What is real in call `call` of a batch, and the positions of the tokens from `first` on.
+fn batch_of(from: &[Vec<i64>], call: usize, first: usize) -> Sequences {
+    let tokens = longest(from) + call;
+    let (mut real, mut positions) = (Vec::new(), Vec::new());
+    for row in from {
+        let padding = longest(from) - row.len();
+        real.extend((0..tokens).map(|i| i >= padding));
+        positions.extend((first..tokens).map(|i| i.saturating_sub(padding) as i64));
+    }
+    let real = real.contains(&false).then_some(real);
+    // Sentences of equal length have the positions that are counted anyway.
+    let positions = real.is_some().then_some(positions);
+    Sequences { batch: from.len(), real, positions, ..Sequences::default() }
 }
 
 /// Calls that follow one another, and what the calls before them left: a long generation without a cache is built and
@@ -120,10 +147,15 @@ impl Part {
     /// All calls.
     pub fn whole(calls: &Calls) -> Self {
         let tokens = match calls {
-            Calls::Forced(prefixes) => prefixes.first().cloned().unwrap_or_default(),
-            Calls::Free { from, .. } | Calls::Beam { from, .. } => from.clone(),
+            Calls::Forced(prefixes) => vec![prefixes.first().cloned().unwrap_or_default()],
+            Calls::Free { from, .. } | Calls::Beam { from, .. } => vec![from.clone()],
+            Calls::Batch { from, .. } => {
+                // What is in padding does not matter: it is hidden.
+                let filled = |row: &Vec<i64>| [vec![0; longest(from) - row.len()], row.clone()].concat();
+                from.iter().map(filled).collect()
+            }
         };
-        Self { calls: 0..calls.count(), tokens: vec![tokens], scores: Vec::new() }
+        Self { calls: 0..calls.count(), tokens, scores: Vec::new() }
     }
 
     /// The node that holds what the first call reads.
@@ -169,7 +201,7 @@ pub fn generate(
                     cache.own.clear();
                 }
                 let first = if cached && goes_on { before.len() } else { 0 };
-                let probs = m.call(i, tokens, first, memory, cache.as_mut())?;
+                let probs = m.call(i, tokens, first, None, memory, cache.as_mut())?;
                 before = prefix;
                 if let Some(&next) = known.and_then(|k| k.strip_prefix(prefix.as_slice())).and_then(|rest| rest.first())
                 {
@@ -182,8 +214,24 @@ pub fn generate(
             let mut tokens = part.first_tokens(&mut m.b)?;
             let mut first = 0;
             for i in part.calls.clone() {
-                m.call(i, tokens, first, memory, cache.as_mut())?;
+                m.call(i, tokens, first, None, memory, cache.as_mut())?;
                 let next = choose(&mut m, i, *choice, if i < barred.calls { &barred.ids } else { &[] })?;
+                if i + 1 < part.calls.end {
+                    if cached {
+                        first = m.b.shape(tokens).dims()[1];
+                    }
+                    tokens = m.b.concat(&format!("gen.{}.tokens", i + 1), 1, &[tokens, next])?;
+                }
+            }
+        }
+        Calls::Batch { from, .. } => {
+            let mut cache = cached.then(Cache::default);
+            let mut tokens = part.first_tokens(&mut m.b)?;
+            let mut first = 0;
+            for i in part.calls.clone() {
+                let of = batch_of(from, i, first);
+                m.call(i, tokens, first, Some(&of), memory, cache.as_mut())?;
+                let next = choose(&mut m, i, Choice::Greedy, &[])?;
                 if i + 1 < part.calls.end {
                     if cached {
                         first = m.b.shape(tokens).dims()[1];

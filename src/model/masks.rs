@@ -18,8 +18,10 @@ pub struct MaskSpec {
 pub struct GivenMask {
     /// Sequences.
     pub batch: usize,
-    /// Rows a sequence: 1 (the same for every query) or the number of queries.
+    /// Rows a sequence: 1 where every query has the same, else one a query.
     pub queries: usize,
+    /// Whether each row is of one query; with one token this cannot be seen from the number of rows.
+    pub per_query: bool,
     /// Keys.
     pub keys: usize,
     /// `[batch, queries, keys]`, true where visible.

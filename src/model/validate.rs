@@ -60,7 +60,7 @@ pub fn validate(config: &ModelConfig, vocab: VocabSizes) -> Vec<ConfigProblem> {
     if config.encoder.is_none() && config.decoder.is_none() {
         found.push(problem("model", Msg::new("config.no_stack")));
     }
-    norm(&mut found, "model.norm", &config.norm, config.d_model);
+    norm(&mut found, "model.norm", &config.norm, config.d_model, unread_of_model(config));
     attention(&mut found, "model.attention", &config.attention);
     for (field, rate) in [
         ("embedding", config.dropout.embedding),
@@ -97,9 +97,37 @@ pub fn validate(config: &ModelConfig, vocab: VocabSizes) -> Vec<ConfigProblem> {
     found
 }
 
-fn norm(found: &mut Vec<ConfigProblem>, at: &str, n: &NormConfig, d_model: usize) {
+/// The first setting of a norm that its kind does not read, although it says something: no norm reads none of them, the
+/// root of the mean square has no variance to make unbiased.
+fn unread(kind: NormKind, eps: bool, eps_at: bool, affine: bool, unbiased: bool) -> Option<&'static str> {
+    let none = kind == NormKind::None;
+    let fields = [
+        ("eps", none && eps),
+        ("eps_at", none && eps_at),
+        ("affine", none && affine),
+        ("unbiased", kind != NormKind::LayerNorm && unbiased),
+    ];
+    fields.into_iter().find(|f| f.1).map(|f| f.0)
+}
+
+/// What a model's norm says that no layer and no final norm reads.
+fn unread_of_model(config: &ModelConfig) -> Option<&'static str> {
+    let (n, usual) = (&config.norm, NormConfig::default());
+    let stacks = [&config.encoder, &config.decoder];
+    let layers = stacks.into_iter().flatten().flat_map(|s| &s.layers);
+    // A layer of another kind takes its other settings from here.
+    let others = layers.filter_map(|l| l.norm.as_ref()?.kind).any(|kind| kind != n.kind);
+    let says = (n.eps != usual.eps, n.eps_at != usual.eps_at, n.affine != usual.affine, n.unbiased);
+    if others { None } else { unread(n.kind, says.0, says.1, says.2, says.3) }
+}
+
+fn norm(found: &mut Vec<ConfigProblem>, at: &str, n: &NormConfig, d_model: usize, idle: Option<&'static str>) {
     if !(n.eps.is_finite() && n.eps >= 0.0) {
         found.push(problem(format!("{at}.eps"), Msg::new("config.eps").arg("value", n.eps)));
+    }
+    if let Some(field) = idle {
+        let msg = Msg::new("config.norm_unread").arg("field", field).arg("kind", format!("{:?}", n.kind));
+        found.push(problem(format!("{at}.{field}"), msg));
     }
     if n.unbiased && d_model == 1 && n.kind == NormKind::LayerNorm {
         found.push(problem(format!("{at}.unbiased"), Msg::new("config.unbiased")));
@@ -192,6 +220,9 @@ fn attention(found: &mut Vec<ConfigProblem>, at: &str, a: &AttentionConfig) {
 
 fn stack(found: &mut Vec<ConfigProblem>, config: &ModelConfig, name: &str, stack: &StackConfig) {
     let at = format!("model.{name}.layers");
+    for (i, _) in stack.layers.iter().enumerate().filter(|(_, l)| l.repeat == 0) {
+        found.push(problem(format!("{at}[{i}].repeat"), Msg::new("config.no_layers")));
+    }
     let layers = stack.layers.iter().try_fold(0usize, |n, l| n.checked_add(l.repeat)).unwrap_or(usize::MAX);
     if layers > MAX_LAYERS {
         found.push(problem(at, Msg::new("config.layers").arg("value", layers).arg("most", MAX_LAYERS)));
@@ -244,7 +275,10 @@ fn layer(found: &mut Vec<ConfigProblem>, config: &ModelConfig, side: &str, at: &
         ));
     }
     if let Some(n) = &l.norm {
-        norm(found, &format!("{at}.norm"), &n.over(&config.norm), config.d_model);
+        let whole = n.over(&config.norm);
+        let says = (n.eps.is_some(), n.eps_at.is_some(), n.affine.is_some(), n.unbiased == Some(true));
+        let idle = unread(whole.kind, says.0, says.1, says.2, says.3);
+        norm(found, &format!("{at}.norm"), &whole, config.d_model, idle);
     }
     let n = l.norm.clone().unwrap_or_default().over(&config.norm);
     if !n.on_attention && n.position != NormPosition::Pre {

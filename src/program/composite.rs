@@ -336,23 +336,68 @@ fn activation(b: &mut Builder, name: &str, x: NodeId, build: impl FnOnce(&mut Bu
     })
 }
 
+/// The positions of tokens.
+#[derive(Clone, Copy, Debug)]
+pub enum Places<'a> {
+    /// One after the other, the same in every sentence.
+    From {
+        /// The first.
+        first: usize,
+        /// How many.
+        tokens: usize,
+    },
+    /// Each sentence has its own.
+    Rows {
+        /// `[batch, token]`.
+        ids: &'a [i64],
+        /// Sentences.
+        batch: usize,
+        /// Whether an axis of heads stands between, for what is rotated head by head.
+        heads: bool,
+    },
+}
+
+impl<'a> Places<'a> {
+    /// All of them, row by row.
+    pub fn ids(&self) -> Vec<i64> {
+        match *self {
+            Places::From { first, tokens } => (first as i64..(first + tokens) as i64).collect(),
+            Places::Rows { ids, .. } => ids.to_vec(),
+        }
+    }
+
+    /// `[token]`, `[batch, token]`, or `[batch, 1, token]` under heads.
+    pub fn shape(&self) -> Shape {
+        match *self {
+            Places::From { tokens, .. } => Shape::named(&[(Axis::Token, tokens)]),
+            Places::Rows { ids, batch, heads } => {
+                let (batch, tokens) = ((Axis::Batch, batch), (Axis::Token, ids.len() / batch.max(1)));
+                if heads { Shape::named(&[batch, (Axis::One, 1), tokens]) } else { Shape::named(&[batch, tokens]) }
+            }
+        }
+    }
+
+    /// The same for `[batch, head, token, width]`.
+    #[must_use]
+    pub fn under_heads(self) -> Self {
+        match self {
+            Places::Rows { ids, batch, .. } => Places::Rows { ids, batch, heads: true },
+            from @ Places::From { .. } => from,
+        }
+    }
+}
+
 /// sin and cos of position / base^(2i/width): nodes `position` `[token, 1]`, `denominators` `[⌈width/2⌉]`,
 /// `angle`, `sin`, `cos` `[token, ⌈width/2⌉]`. Positions run from `first`.
 ///
 /// # Errors
 /// Where the paths are taken.
-pub fn waves(
-    b: &mut Builder,
-    tokens: usize,
-    first: usize,
-    width: usize,
-    base: f64,
-) -> Result<(NodeId, NodeId), BuildError> {
+pub fn waves(b: &mut Builder, places: Places<'_>, width: usize, base: f64) -> Result<(NodeId, NodeId), BuildError> {
     let half = width.div_ceil(2);
-    let position: Arc<[f64]> = (first..first + tokens).map(|p| p as f64).collect();
+    let position: Arc<[f64]> = places.ids().into_iter().map(|p| p as f64).collect();
     let denominators: Arc<[f64]> = (0..half).map(|i| libm::pow(base, (2 * i) as f64 / width as f64)).collect();
-    let position =
-        b.constant("position", Shape::named(&[(Axis::Token, tokens), (Axis::One, 1)]), Constant::Float(position))?;
+    let column = places.shape().and((Axis::One, 1));
+    let position = b.constant("position", column, Constant::Float(position))?;
     let denominators =
         b.constant("denominators", Shape::named(&[(Axis::Other, half)]), Constant::Float(denominators))?;
     let angle = b.binary("angle", Binary::Div, position, denominators)?;
@@ -362,44 +407,45 @@ pub fn waves(
     Ok((sin, cos))
 }
 
-/// Sinusoidal positions `[token, width]` (Vaswani et al. 2017), sines and cosines interleaved or in halves.
+/// Sinusoidal positions `[token, width]`, or `[batch, token, width]` where sentences have positions of their own (Vaswani et al. 2017), sines and cosines interleaved or in halves.
 ///
 /// # Errors
 /// Where the paths are taken.
 pub fn sinusoidal(
     b: &mut Builder,
     name: &str,
-    tokens: usize,
-    first: usize,
+    places: Places<'_>,
     width: usize,
     base: f64,
     interleaved: bool,
 ) -> Built {
     b.scope(name, ScopeKind::Group, |b| {
-        let (sin, cos) = waves(b, tokens, first, width, base)?;
+        let (sin, cos) = waves(b, places, width, base)?;
+        let (rows, rank) = (places.shape(), places.shape().rank());
         b.inline(sin);
         b.inline(cos);
         let half = width.div_ceil(2);
         let both = if interleaved {
-            let pair = Shape::named(&[(Axis::Token, tokens), (Axis::Other, half), (Axis::One, 1)]);
+            let pair = rows.and((Axis::Other, half)).and((Axis::One, 1));
             let s = b.reshape("sin_column", sin, pair)?;
             let c = b.reshape("cos_column", cos, pair)?;
-            let pairs = b.concat("pairs", 2, &[s, c])?;
+            let pairs = b.concat("pairs", rank + 1, &[s, c])?;
             for id in [s, c, pairs] {
                 b.inline(id);
             }
-            let flat = Shape::named(&[(Axis::Token, tokens), (Axis::DModel, 2 * half)]);
+            let flat = rows.and((Axis::DModel, 2 * half));
             b.reshape(if width.is_multiple_of(2) { "" } else { "even" }, pairs, flat)?
         } else {
-            b.concat(if width.is_multiple_of(2) { "" } else { "even" }, 1, &[sin, cos])?
+            b.concat(if width.is_multiple_of(2) { "" } else { "even" }, rank, &[sin, cos])?
         };
         let both = if width.is_multiple_of(2) {
             both
         } else {
             b.inline(both);
-            b.slice("", both, 1, 0, width)?
+            b.slice("", both, rank, 0, width)?
         };
-        Ok(b.name_axes(both, &[Axis::Token, Axis::DModel]))
+        let axes = rows.and((Axis::DModel, width));
+        Ok(b.name_axes(both, axes.axes()))
     })
 }
 
@@ -491,7 +537,7 @@ pub fn rotary(
 /// # Errors
 /// Where the paths are taken.
 pub fn dropout(b: &mut Builder, name: &str, x: NodeId, rate: f64, seed: u64, stream: u64) -> Built {
-    let kind = RandomKind::Dropout { rate: (rate * 4_294_967_296.0) as u32 };
+    let kind = RandomKind::Dropout { rate };
     let shape = b.shape(x);
     let mask = b.random(&format!("{name}_mask"), shape, Random { seed, stream, kind })?;
     b.binary(name, Binary::Mul, x, mask)

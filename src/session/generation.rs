@@ -117,7 +117,11 @@ impl Session {
         if model.decoder.is_none() || model.output.none {
             return Err(Msg::new("scenario.no_decoder"));
         }
-        if let Some(several) = inputs.source.as_ref().filter(|s| s.batch > 1) {
+        let prompts = match calls {
+            Calls::Batch { from, .. } => from.len(),
+            _ => 1,
+        };
+        if let Some(several) = inputs.source.as_ref().filter(|s| s.batch > 1 && s.batch != prompts) {
             return Err(Msg::new("generate.one_sentence").arg("batch", several.batch));
         }
         if cached && !cacheable(model) {
@@ -127,7 +131,7 @@ impl Session {
         let extent = Extent {
             batch: match calls {
                 Calls::Beam { beams, .. } => *beams,
-                _ => 1,
+                _ => prompts,
             },
             source: inputs.source.as_ref().map_or(0, Sequences::tokens),
             target: calls.lengths().into_iter().max().unwrap_or(0),
@@ -204,7 +208,10 @@ impl Session {
                     part.tokens.clone_from(&call.beams);
                     part.scores.clone_from(&call.scores);
                 } else {
-                    part.tokens[0].extend(&call.ids);
+                    // One token a sequence; none where prefixes are forced.
+                    for (row, id) in part.tokens.iter_mut().zip(&call.ids) {
+                        row.push(*id);
+                    }
                 }
                 go_on = told(call);
                 go_on
@@ -419,7 +426,8 @@ impl<T: Real> Sink<T> for Watcher<'_> {
             }
             Role::Ids => {
                 call.ids = value.int().data().to_vec();
-                let row = |i: usize| call.parents.get(i).copied().unwrap_or(0);
+                let several = call.probs.len() > 1;
+                let row = |i: usize| call.parents.get(i).copied().unwrap_or(if several { i } else { 0 });
                 let prob = |(i, id): (usize, &i64)| call.probs[row(i)][*id as usize];
                 call.chosen_probs = call.ids.iter().enumerate().map(prob).collect();
             }

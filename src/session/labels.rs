@@ -88,7 +88,7 @@ impl Session {
     fn token_labels(&self, run: usize, call: Option<u32>, side: Side, batch: usize, len: usize) -> Labels<'_> {
         let words = self.words(side);
         if let Some(call) = call {
-            return match self.call_ids(run, call, len) {
+            return match self.call_ids(run, call, batch, len) {
                 Some(ids) => Labels::Ids(words, ids),
                 None => Labels::None,
             };
@@ -105,14 +105,16 @@ impl Session {
     }
 
     /// Ids of the `len` tokens that a decoding call reads.
-    fn call_ids(&self, run: usize, call: u32, len: usize) -> Option<Vec<i64>> {
+    fn call_ids(&self, run: usize, call: u32, batch: usize, len: usize) -> Option<Vec<i64>> {
         let program = &self.runs[run].program;
         let node = [(Site::Root, Role::Tokens), (Site::Embedding(Some(Side::Target)), Role::Ids)]
             .into_iter()
             .filter_map(|(site, role)| program.named(&Name::of(site).then(role).in_call(call)))
-            .find(|id| program.node(*id).shape.len() == len)?;
+            .find(|id| program.node(*id).shape.dims().last() == Some(&len))?;
         let value = self.trace(run).ok()?.get(node)?;
-        Some((0..len).map(|i| value.get(i) as i64).collect())
+        let rows = value.shape().len() / len.max(1);
+        let start = batch.min(rows.saturating_sub(1)) * len;
+        Some((start..start + len).map(|i| value.get(i) as i64).collect())
     }
 
     /// Labels of the rows and columns of a view: its second last and last axis.

@@ -207,6 +207,18 @@ impl Shape {
         self
     }
 
+    /// With one more axis at the end.
+    ///
+    /// # Panics
+    /// Where there are [`MAX_RANK`] already.
+    #[must_use]
+    pub fn and(mut self, (axis, len): (Axis, usize)) -> Self {
+        let at = self.rank();
+        (self.dims[at], self.axes[at]) = (len, axis);
+        self.rank += 1;
+        self
+    }
+
     /// The same shape with axis `at` named `axis`.
     #[must_use]
     pub fn with_axis(mut self, at: usize, axis: Axis) -> Self {

@@ -154,6 +154,7 @@ fn attention(name: &str) -> Ran {
     let given = (mask["dtype"] == "bool").then(|| GivenMask {
         batch: 1,
         queries,
+        per_query: true,
         keys,
         visible: ints(mask).iter().map(|&x| x != 0).collect(),
     });

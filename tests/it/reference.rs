@@ -24,7 +24,7 @@ fn sequences(inputs: &Json, side: &str) -> Option<Sequences> {
     let real = inputs[format!("{side}_mask")]
         .as_array()
         .map(|m| flat(m).iter().map(|b| b.as_bool().expect("a flag")).collect());
-    Some(Sequences { ids, batch: rows.len(), real, given: None, types: None })
+    Some(Sequences { ids, batch: rows.len(), real, ..Sequences::default() })
 }
 
 /// Largest difference.
