@@ -1,10 +1,12 @@
 //! Sentences to ids, padding, masks, labels.
 
+use super::padding::{self, Added};
 use crate::model::Sequences;
 use crate::model::config::ModelConfig;
+use crate::model::limits;
 use crate::model::masks::GivenMask;
 use crate::scenario::diagnostic::{Problem, nearest};
-use crate::scenario::schema::{Changes, Input, Labels, MaskInput, Prefix, Scenario};
+use crate::scenario::schema::{Changes, Input, Labels, MaskInput, PadSide, PositionIds, Prefix, Scenario};
 use crate::scenario::tokenise::{Token, Vocab};
 use crate::text::{Msg, escape};
 
@@ -78,13 +80,20 @@ pub(super) fn inputs(given: &Given<'_>, source: &Vocab, target: &Vocab, found: &
     let types = given.model.embedding.token_types;
     let beside = if encodes && types > 0 { Types::OfSource } else { Types::Of(types) };
     if let ((at, Some(input)), true) = (&given.source, encodes)
-        && let Some((sequences, tokens)) = sequences(at, input, source, Types::Of(types), found)
+        && let Some((mut sequences, tokens)) = sequences(at, input, source, (Types::Of(types), given.model), found)
     {
+        match cross(at, input, given, sequences.batch, sequences.tokens(), target) {
+            Ok(cross) => sequences.cross = cross,
+            Err(problem) => found.push(problem),
+        }
         (out.source, out.source_tokens) = (Some(sequences), tokens);
     }
     if let ((at, Some(input)), true) = (&given.target, decodes)
-        && let Some((sequences, tokens)) = sequences(at, input, target, beside, found)
+        && let Some((sequences, tokens)) = sequences(at, input, target, (beside, given.model), found)
     {
+        if input.cross_mask.is_some() {
+            found.push(Problem::new(format!("{at}.cross_mask"), Msg::new("scenario.cross_of_target")));
+        }
         (out.target, out.target_tokens) = (Some(sequences), tokens);
     }
     let (spoken, words) = if decodes { (&out.target, target) } else { (&out.source, source) };
@@ -117,6 +126,10 @@ enum Types {
 /// The tokens of every sentence, before padding.
 fn rows(at: &str, input: &Input, words: &Vocab, found: &mut Vec<Problem>) -> Vec<Vec<Token>> {
     let mut rows: Vec<Vec<Token>> = Vec::new();
+    if !input.text.is_empty() && !input.ids.is_empty() {
+        found.push(Problem::new(format!("{at}.ids"), Msg::new("scenario.text_and_ids")));
+        return rows;
+    }
     for (i, text) in input.text.iter().enumerate() {
         match words.encode(text) {
             Ok(tokens) if tokens.is_empty() => {
@@ -190,7 +203,7 @@ fn sequences(
     at: &str,
     input: &Input,
     words: &Vocab,
-    token_types: Types,
+    (token_types, positions_of): (Types, &ModelConfig),
     found: &mut Vec<Problem>,
 ) -> Option<(Sequences, Vec<Vec<Token>>)> {
     let before = found.len();
@@ -202,8 +215,8 @@ fn sequences(
         return None;
     }
     let padded = frame(at, input, words, &mut rows).and_then(|()| pad(at, input, words, &mut rows));
-    let mut real = match padded {
-        Ok(real) => real,
+    let added = match padded {
+        Ok(added) => added,
         Err(problem) => {
             found.push(problem);
             return None;
@@ -214,13 +227,29 @@ fn sequences(
         let msg = Msg::new("scenario.flags").arg("batch", batch).arg("tokens", tokens);
         Problem::new(format!("{at}.{field}"), msg)
     };
-    if let Some(given) = &input.real {
-        if given.len() == batch && given.iter().all(|r| r.len() == tokens) {
-            real = Some(given.concat());
-        } else {
-            found.push(wrong_size("real"));
-        }
+    if let Some(given) = &input.real
+        && (given.len() != batch || given.iter().any(|r| r.len() != tokens))
+    {
+        found.push(wrong_size("real"));
+        return None;
     }
+    let ids: Vec<Vec<i64>> = rows.iter().map(|row| row.iter().map(|t| t.id).collect()).collect();
+    let real = padding::real(&ids, &added, input, words);
+    let positions = match &input.positions {
+        PositionIds::Counted => None,
+        PositionIds::SkipPadding => real.as_ref().map(|real| padding::positions(tokens, real)),
+        PositionIds::Ids(given) => {
+            let at = format!("{at}.positions");
+            if given.len() != batch || given.iter().any(|r| r.len() != tokens) {
+                found.push(wrong_size("positions"));
+            } else if let Some(id) = given.iter().flatten().find(|id| !(0..MAX_TOKENS as i64).contains(*id)) {
+                found.push(Problem::new(at, Msg::new("scenario.position").arg("id", id).arg("most", MAX_TOKENS - 1)));
+            } else if let Some((id, rows)) = past_table(given, positions_of) {
+                found.push(Problem::new(at, Msg::new("scenario.position").arg("id", id).arg("most", rows - 1)));
+            }
+            Some(given.concat())
+        }
+    };
     let mut types = None;
     if let Some(given) = &input.types {
         let none = match token_types {
@@ -243,7 +272,7 @@ fn sequences(
         types = Some(given.concat());
     }
     let mask = input.mask.as_ref();
-    let given = match mask.map(|m| given_mask(at, m, batch, tokens)).transpose() {
+    let given = match mask.map(|m| given_mask(&format!("{at}.mask"), m, batch, tokens, tokens)).transpose() {
         Ok(given) => given,
         Err(problem) => {
             found.push(problem);
@@ -253,35 +282,36 @@ fn sequences(
     if found.len() > before {
         return None;
     }
-    let sequences = Sequences { ids: rows.iter().flatten().map(|t| t.id).collect(), batch, real, given, types };
+    let sequences = Sequences { ids: ids.concat(), batch, real, given, positions, types, cross: None };
     Some((sequences, rows))
 }
 
-/// Makes all sentences equally long; gives which tokens are real, where any is not.
-fn pad(at: &str, input: &Input, words: &Vocab, rows: &mut [Vec<Token>]) -> Result<Option<Vec<bool>>, Problem> {
+/// Makes all sentences equally long; gives what was added to each.
+fn pad(at: &str, input: &Input, words: &Vocab, rows: &mut [Vec<Token>]) -> Result<Vec<Added>, Problem> {
     let longest = rows.iter().map(Vec::len).max().unwrap_or(0);
     let tokens = input.length.unwrap_or(longest);
     if tokens < longest || tokens > MAX_TOKENS || tokens.saturating_mul(rows.len()) > MAX_IDS {
         let msg = Msg::new("scenario.length").arg("length", tokens).arg("longest", longest).arg("most", MAX_TOKENS);
         return Err(Problem::new(format!("{at}.length"), msg));
     }
+    // A padding that does not exist is wrong, also where no sentence needs it.
+    let given = input.pad.map(|id| match known(words, id) {
+        Ok(text) => Ok(Token { text, id, unknown: false }),
+        Err(msg) => Err(Problem::new(format!("{at}.pad"), msg).help(ids_help(words))),
+    });
+    let given = given.transpose()?;
+    let side = input.pad_side;
     if rows.iter().all(|r| r.len() == tokens) {
-        return Ok(None);
+        return Ok(vec![Added { count: 0, side }; rows.len()]);
     }
-    let pad = match input.pad {
-        Some(id) => Token {
-            text: known(words, id).map_err(|msg| Problem::new(format!("{at}.pad"), msg).help(ids_help(words)))?,
-            id,
-            unknown: false,
-        },
-        None => special(at, "<pad>", words)?,
+    let pad = given.map_or_else(|| special(at, padding::NAMES[0], words), Ok)?;
+    let fill = |row: &mut Vec<Token>| {
+        let count = tokens - row.len();
+        let at = if side == PadSide::Left { 0 } else { row.len() };
+        row.splice(at..at, std::iter::repeat_n(pad.clone(), count));
+        Added { count, side }
     };
-    let mut real = Vec::with_capacity(tokens * rows.len());
-    for row in rows {
-        real.extend((0..tokens).map(|i| i < row.len()));
-        row.resize(tokens, pad.clone());
-    }
-    Ok(Some(real))
+    Ok(rows.iter_mut().map(fill).collect())
 }
 
 /// No sequence is longer: a guard against slips, not a limit of the engine.
@@ -297,11 +327,47 @@ fn known(words: &Vocab, id: i64) -> Result<String, Msg> {
     }
 }
 
-fn given_mask(at: &str, mask: &MaskInput, batch: usize, tokens: usize) -> Result<GivenMask, Problem> {
+/// The first of given positions that lies past a table of learned ones, and the table's rows.
+fn past_table(given: &[Vec<i64>], model: &ModelConfig) -> Option<(i64, usize)> {
+    let rows = limits::table(model)?;
+    let id = given.iter().flatten().find(|id| **id >= rows as i64)?;
+    Some((*id, rows))
+}
+
+/// The mask of the decoder's cross-attention that a source gives.
+fn cross(
+    at: &str,
+    input: &Input,
+    given: &Given<'_>,
+    batch: usize,
+    tokens: usize,
+    words: &Vocab,
+) -> Result<Option<GivenMask>, Problem> {
+    let Some(mask) = &input.cross_mask else { return Ok(None) };
+    let at = format!("{at}.cross_mask");
+    if given.model.decoder.is_none() {
+        return Err(Problem::new(at, Msg::new("scenario.cross_without_decoder")));
+    }
+    // A row a target token: of the target that is read.
+    let queries = match (mask, given.target.1) {
+        (MaskInput::Square(_), Some(target)) => {
+            let mut unfit = Vec::new();
+            let read = sequences(&given.target.0, target, words, (Types::OfSource, given.model), &mut unfit);
+            // What is wrong with the target is reported where the target is.
+            let Some((read, _)) = read else { return Ok(None) };
+            read.tokens()
+        }
+        (MaskInput::Square(_), None) => return Err(Problem::new(at, Msg::new("scenario.cross_rows"))),
+        _ => 1,
+    };
+    given_mask(&at, mask, batch, queries, tokens).map(Some)
+}
+
+fn given_mask(at: &str, mask: &MaskInput, batch: usize, square: usize, tokens: usize) -> Result<GivenMask, Problem> {
     let (rows, queries): (Vec<Vec<Vec<bool>>>, usize) = match mask {
         MaskInput::Keys(rows) => (rows.iter().map(|r| vec![r.clone()]).collect(), 1),
         MaskInput::Row(rows) => (rows.clone(), 1),
-        MaskInput::Square(rows) => (rows.clone(), tokens),
+        MaskInput::Square(rows) => (rows.clone(), square),
     };
     let fits = rows.len() == batch && rows.iter().all(|m| m.len() == queries && m.iter().all(|r| r.len() == tokens));
     if !fits {
@@ -310,9 +376,10 @@ fn given_mask(at: &str, mask: &MaskInput, batch: usize, tokens: usize) -> Result
             wanted.insert(1, queries.to_string());
         }
         let msg = Msg::new("scenario.mask_shape").arg("wanted", wanted.join(" × "));
-        return Err(Problem::new(format!("{at}.mask"), msg));
+        return Err(Problem::new(at, msg));
     }
-    Ok(GivenMask { batch, queries, keys: tokens, visible: rows.concat().concat() })
+    let per_query = matches!(mask, MaskInput::Square(_));
+    Ok(GivenMask { batch, queries, per_query, keys: tokens, visible: rows.concat().concat() })
 }
 
 fn labels(at: &str, labels: &Labels, s: &Sequences, words: &Vocab) -> Result<Option<Vec<i64>>, Problem> {

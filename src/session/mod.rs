@@ -10,6 +10,7 @@ pub mod locate;
 mod memory;
 mod messages;
 mod open;
+pub mod padding;
 mod rebuild;
 mod remarks;
 mod runs;

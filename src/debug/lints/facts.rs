@@ -4,8 +4,9 @@ use crate::debug::teacher::{Shift, shift_of};
 use crate::model::Sequences;
 use crate::model::config::Positions;
 use crate::scenario::schema::Input;
-use crate::scenario::tokenise::{Token, Vocab};
-use crate::session::{RunKind, Session};
+use crate::scenario::tokenise::Vocab;
+use crate::session::{RunKind, Session, padding};
+use crate::tensor::Precision;
 
 /// What is known of a run beside its program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,6 +21,8 @@ pub struct Facts {
     pub target: Padding,
     /// Row of the table of positions that the model gives the first token.
     pub first_row: usize,
+    /// Whether the scenario itself is in f32: such a model is run in half precision too.
+    pub is_f32: bool,
     /// Nodes of the program's beginning that another run has shown already.
     pub from: usize,
 }
@@ -54,25 +57,10 @@ impl Padding {
         token < self.tokens && self.flags.get(row * self.tokens + token) == Some(&true)
     }
 
-    /// What is padding in `sequences`: what is flagged so, and padding tokens at the end of a sentence, whatever the
-    /// flags say of them.
-    fn of(sequences: &Sequences, tokens: &[Vec<Token>], given: Option<&Input>, words: &Vocab) -> Self {
-        let length = sequences.tokens();
-        let pad = given.and_then(|i| i.pad).or_else(|| ["<pad>", "[PAD]"].iter().find_map(|name| words.id(name)));
-        let mut flags = match &sequences.real {
-            Some(real) => real.iter().map(|r| !r).collect(),
-            None => vec![false; sequences.ids.len()],
-        };
-        let rows = flags.chunks_mut(length.max(1));
-        for ((row, ids), cut) in rows.zip(sequences.ids.chunks(length.max(1))).zip(tokens) {
-            debug_assert_eq!(ids.len(), cut.len());
-            let real = ids.iter().rposition(|id| Some(*id) != pad);
-            // A sentence of nothing but such tokens is meant as it is.
-            if let (Some(last), Some(_)) = (real, pad) {
-                row[last + 1..].fill(true);
-            }
-        }
-        Self { tokens: length, flags }
+    /// What is padding in `sequences`, as [`padding::seen`] decides.
+    fn of(sequences: &Sequences, given: Option<&Input>, words: &Vocab) -> Self {
+        let tokens = sequences.tokens();
+        Self { tokens, flags: padding::seen(&sequences.ids, tokens, sequences.real.as_deref(), given, words) }
     }
 }
 
@@ -89,14 +77,15 @@ impl Facts {
         let source = source.or(session.scenario.source.as_ref());
         let target = own.and_then(|w| w.target.as_ref());
         let target = target.or(session.scenario.target.as_ref());
-        let padding = |s: &Option<Sequences>, cut: &[Vec<Token>], given, words| {
-            s.as_ref().map_or_else(Padding::default, |s| Padding::of(s, cut, given, words))
+        let padding = |s: &Option<Sequences>, given, words| {
+            s.as_ref().map_or_else(Padding::default, |s| Padding::of(s, given, words))
         };
         Self {
             training: trains,
+            is_f32: session.scenario.precision == Precision::F32,
             source_predicts: trains && source_predicts(session, run),
-            source: padding(&inputs.source, &inputs.source_tokens, source, &session.source_words),
-            target: padding(&inputs.target, &inputs.target_tokens, target, &session.target_words),
+            source: padding(&inputs.source, source, &session.source_words),
+            target: padding(&inputs.target, target, &session.target_words),
             first_row: match session.model_of(run).positions {
                 Positions::Learned { offset, .. } => offset,
                 _ => 0,
