@@ -98,6 +98,14 @@ lints! {
     LabelsShiftedTwice = "labels_shifted_twice", "lint.labels_shifted_twice";
     /// Labels are no shift of what the decoder reads.
     LabelsUnrelated = "labels_unrelated", "lint.labels_unrelated";
+    /// An end token that closes a sentence and that no label teaches.
+    EndNotTaught = "end_not_taught", "lint.end_not_taught";
+    /// The label of a sentence's last place is the first token of another.
+    LabelOfAnother = "label_of_another", "lint.label_of_another";
+    /// A start token stands twice at the beginning of a sentence.
+    StartTwice = "start_twice", "lint.start_twice";
+    /// The fill of a mask is −∞ in half precision.
+    FillBeyondType = "fill_beyond_type", "lint.fill_beyond_type";
     /// A variance is divided by n − 1.
     VarianceUnbiased = "variance_unbiased", "lint.variance_unbiased";
     /// A mean or variance is not that of the row it normalises.

@@ -4,7 +4,7 @@ use super::attention::{Attention, Sides};
 use super::{Look, Padding};
 use crate::program::{Leaf, NodeId, Op, reason};
 use crate::scenario::lint::{Lint, Severity};
-use crate::tensor::{Real, Shape, Tensor};
+use crate::tensor::{Precision, Real, Shape, Tensor};
 
 /// Weights up to this are none: exp(−100) in a softmax with a finite fill is 4e-44.
 const NOTHING: f64 = 1e-12;
@@ -19,6 +19,7 @@ pub(super) fn look<T: Real>(look: &mut Look<'_, T>, attentions: &[Attention]) {
             }
         }
     }
+    fills(look);
     // Layers may share a mask; each is looked at once.
     let mut seen = Vec::new();
     for a in attentions {
@@ -27,6 +28,25 @@ pub(super) fn look<T: Real>(look: &mut Look<'_, T>, attentions: &[Attention]) {
             own_reasons(look, a, mask);
         }
     }
+}
+
+/// The largest number of IEEE 754 binary16.
+const F16_MAX: f64 = 65504.0;
+
+/// Fills that are numbers here and −∞ in half precision, in which models of f32 are run. The smallest number of the type
+/// becomes that of the other type.
+fn fills<T: Real>(look: &mut Look<'_, T>) {
+    if !look.facts.is_f32 || T::PRECISION != Precision::F32 {
+        return;
+    }
+    let beyond = |op: &Op| match op {
+        Op::MaskFill { fill } if fill.is_finite() && *fill < -F16_MAX && *fill > f64::from(f32::MIN) => Some(*fill),
+        _ => None,
+    };
+    let mut found = look.nodes().filter_map(|(id, node)| Some((id, beyond(&node.op)?)));
+    let Some((id, fill)) = found.next() else { return };
+    let count = 1 + found.count();
+    look.tell((Lint::FillBeyondType, Severity::Warning), (id, None), (fill, count), &[]);
 }
 
 /// Whether `mask`, broadcast over `shape`, hides cell `flat`.

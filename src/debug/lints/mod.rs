@@ -15,6 +15,7 @@ mod norms;
 mod padding;
 mod positions;
 mod scale;
+mod sequences;
 mod softmax;
 mod stream;
 mod ties;
@@ -134,6 +135,9 @@ pub fn check_with(
         let mut of_run = of_trace(trace, &facts);
         if session.runs[run].kind == RunKind::Training {
             of_run.extend(labels::of_run(session, run));
+        }
+        if matches!(session.runs[run].kind, RunKind::Training | RunKind::Encode) {
+            of_run.extend(sequences::of_run(session, run));
         }
         // What the weights show already is not told again from its consequences.
         let ahead = of_run.iter().any(|f| f.lint == Lint::FutureAttention);
