@@ -71,7 +71,7 @@ impl Sides {
     /// Where it cannot be read, or has none.
     pub fn open(path: &Path) -> Result<Self, Msg> {
         let name = path.to_string_lossy();
-        let file = Weighty::<f64>::open(&name, &|_| Ok(path.to_owned()))?;
+        let file = Weighty::<f64>::open(&name, &|_| Ok(path.to_owned()), &|_| true)?;
         let rows = |key: &str| -> Result<Option<Rows>, Msg> {
             let Some(info) = file.info(key) else {
                 return Ok(None);

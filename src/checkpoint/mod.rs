@@ -70,7 +70,8 @@ pub fn open(source: &Path, given: &Given) -> Result<Opened, Diagnostic> {
         Diagnostic { at, ..Diagnostic::whole(&weights_path.to_string_lossy(), msg, help) }
     };
     let locate = |name: &str| Ok(place.folder.join(name));
-    let opened = || Weighty::<f32>::open(&place.weights, &locate).map_err(|msg| of_weights(msg, String::new()));
+    let opened =
+        || Weighty::<f32>::open(&place.weights, &locate, &|_| true).map_err(|msg| of_weights(msg, String::new()));
     // What is wrong with the configuration comes before what is wrong with the weights.
     let (config, tensors) = if place.gguf {
         let tensors = opened()?;

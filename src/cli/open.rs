@@ -18,6 +18,8 @@ use crate::app::{
     ui::Settings,
 };
 use crate::export::select::Selection;
+#[cfg(feature = "tui")]
+use crate::scenario::guard;
 use crate::text::Lang;
 #[cfg(feature = "tui")]
 use crate::text::{Msg, escape};
@@ -118,11 +120,12 @@ fn configured(global: &Global, lang: Lang) -> Result<Chosen, Failure> {
         return Ok(chosen);
     };
     let file = path.to_string_lossy();
-    let source = match std::fs::read_to_string(&path) {
+    if matches!(std::fs::metadata(&path), Err(e) if e.kind() == std::io::ErrorKind::NotFound) {
+        return Ok(chosen);
+    }
+    let source = match guard::read_text(&path) {
         Ok(source) => source,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(chosen),
-        Err(error) => {
-            let unread = Msg::new("scenario.unreadable").arg("file", escape(&file)).arg("why", error);
+        Err(unread) => {
             chosen.warnings.push(unread);
             return Ok(chosen);
         }

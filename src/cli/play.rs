@@ -1,6 +1,6 @@
 //! `play`: the debugger's commands without its screen, for scripts. What they say and find goes to standard output.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,6 +15,7 @@ use crate::app::effect::Effect;
 use crate::app::messages::{Level, Message};
 use crate::app::ui::Settings;
 use crate::export::{file, select::Selection};
+use crate::scenario::guard;
 use crate::text::{Lang, Msg, escape};
 
 /// Arguments.
@@ -49,14 +50,8 @@ pub struct Args {
 /// A file that cannot be read, or a line that is no command: which, and why.
 pub(super) fn script(path: &Path) -> Result<Vec<Action>, Failure> {
     let name = escape(&path.display().to_string()).into_owned();
-    let unreadable = |e: io::Error| Msg::new("scenario.unreadable").arg("file", &name).arg("why", e);
-    let text = if path == Path::new("-") {
-        let mut text = String::new();
-        io::stdin().lock().read_to_string(&mut text).map_err(unreadable)?;
-        text
-    } else {
-        std::fs::read_to_string(path).map_err(unreadable)?
-    };
+    let text =
+        if path == Path::new("-") { guard::text_of(io::stdin().lock(), &name)? } else { guard::read_text(path)? };
     Ok(command::script(&text)
         .map_err(|(line, why)| (Msg::new("play.bad_line"), line, why))
         .map_err(|(msg, line, why)| msg.arg("file", &name).arg("line", line).arg("why", why))?)

@@ -10,8 +10,9 @@ use rayon::prelude::*;
 use safetensors::Dtype;
 use serde::Deserialize;
 
+use super::guard::{self, Kind};
 use super::rewrite::Plan;
-use super::tensors::{Stored, Tensors, read_tensors};
+use super::tensors::{Stored, Tensors, read_wanted};
 use crate::source::gguf::Gguf;
 use crate::source::tensor_file::widen;
 use crate::source::{Mapped, NumberType, TensorFile};
@@ -44,21 +45,31 @@ struct ShardIndex {
 }
 
 impl<T: Real> Weighty<T> {
-    /// The file called `name`, at the path that `locate` gives.
+    /// The file called `name`, at the path that `locate` gives. Of an archive only the arrays for whose names `wanted`
+    /// holds are unpacked.
     ///
     /// # Errors
     /// What is broken, and where.
-    pub fn open(name: &str, locate: &dyn Fn(&str) -> Result<PathBuf, Msg>) -> Result<Self, Msg> {
+    pub fn open(
+        name: &str,
+        locate: &dyn Fn(&str) -> Result<PathBuf, Msg>,
+        wanted: &dyn Fn(&str) -> bool,
+    ) -> Result<Self, Msg> {
         let mut all = Self { tensors: BTreeMap::new(), files: Vec::new(), read: None };
         if name.ends_with(".index.json") {
-            all.shards(name, locate)?;
+            all.shards(name, locate, wanted)?;
         } else {
-            all.add(name, &locate(name)?)?;
+            all.add(name, &locate(name)?, wanted)?;
         }
         Ok(all)
     }
 
-    fn shards(&mut self, name: &str, locate: &dyn Fn(&str) -> Result<PathBuf, Msg>) -> Result<(), Msg> {
+    fn shards(
+        &mut self,
+        name: &str,
+        locate: &dyn Fn(&str) -> Result<PathBuf, Msg>,
+        wanted: &dyn Fn(&str) -> bool,
+    ) -> Result<(), Msg> {
         let bytes = Mapped::open(&locate(name)?)?;
         let index: ShardIndex = serde_json::from_slice(&bytes).map_err(|e| broken(name, &e.to_string()))?;
         let files: BTreeSet<&String> = index.weight_map.values().collect();
@@ -68,7 +79,7 @@ impl<T: Real> Weighty<T> {
                 return Err(Msg::new("weights.shard_path").arg("file", escape(name)).arg("shard", escape(file)));
             }
             let path = Path::new(name).with_file_name(file).to_string_lossy().into_owned();
-            self.add(&path, &locate(&path)?)?;
+            self.add(&path, &locate(&path)?, wanted)?;
         }
         match index.weight_map.iter().find(|(tensor, _)| !self.tensors.contains_key(*tensor)) {
             Some((tensor, file)) => {
@@ -78,11 +89,16 @@ impl<T: Real> Weighty<T> {
         }
     }
 
-    fn add(&mut self, name: &str, path: &Path) -> Result<(), Msg> {
+    fn add(&mut self, name: &str, path: &Path, wanted: &dyn Fn(&str) -> bool) -> Result<(), Msg> {
         let extension = Path::new(name).extension().and_then(|e| e.to_str()).unwrap_or("").to_lowercase();
+        let mapped = Mapped::open(path)?;
+        match guard::kind(name, &mapped) {
+            None | Some(Kind::Safetensors | Kind::Npz | Kind::Gguf) => {}
+            Some(other) => return Err(other.msg(name)),
+        }
         let file = self.files.len();
         if extension == "npz" {
-            let read = read_tensors::<T>(name, &Mapped::open(path)?)?;
+            let read = read_wanted::<T>(name, &mapped, wanted)?;
             for (key, tensor) in &read.numbers {
                 let usable = match read.stored.get(key) {
                     Some(Stored::Small(kind)) => Err((*kind).to_owned()),
@@ -92,6 +108,9 @@ impl<T: Real> Weighty<T> {
             }
             for (key, kind) in &read.unreadable {
                 self.tensors.insert(key.clone(), Info { dims: Vec::new(), usable: Err(kind.clone()), file });
+            }
+            for key in &read.skipped {
+                self.tensors.insert(key.clone(), Info { dims: Vec::new(), usable: Err("?".to_owned()), file });
             }
             self.read = Some(read);
             return Ok(());

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::diagnostic::{Diagnostic, Problem, nearest};
 use super::schema::Scenario;
-use super::{EMBEDDED, place, syntax};
+use super::{EMBEDDED, guard, place, syntax};
 use crate::text::{Msg, escape};
 
 /// A scenario and where it came from.
@@ -21,8 +21,8 @@ pub struct Loaded {
     pub origin: Option<PathBuf>,
 }
 
-/// Largest scenario file: 64 MiB.
-const LARGEST: u64 = 64 << 20;
+/// Largest scenario file.
+const LARGEST: u64 = guard::MAX_TEXT;
 
 /// Loads the scenario that `arg` names: a path, `-` for standard input, or an embedded name.
 ///
@@ -37,6 +37,9 @@ pub fn load(arg: &Path) -> Result<Loaded, Diagnostic> {
     } else {
         (from_file(arg, &file)?, Some(arg.to_owned()))
     };
+    if let Some(kind) = guard::kind(&file, &bytes) {
+        return Err(Diagnostic::whole(&file, kind.msg(&file), Some(embedded_names())));
+    }
     let text = utf8(bytes, &file)?;
     let scenario = syntax::read(&file, &text).map_err(|d| *d)?;
     Ok(Loaded { scenario, text, file, origin })

@@ -2,7 +2,6 @@
 //!
 //! An archive is a zip of `.npy` files, one an array.
 
-use std::collections::BTreeMap;
 use std::io::{Cursor, Read};
 
 use half::f16;
@@ -14,20 +13,45 @@ use zip::ZipArchive;
 use super::tensors::{Stored, Tensors};
 use crate::tensor::{MAX_RANK, Real, Shape, Tensor};
 
-/// All arrays of an archive, by name without `.npy`.
+/// Most bytes of the description of an array: its type, order and shape. NumPy itself reads 10,000 unless told otherwise.
+const MAX_HEADER: usize = 64 << 10;
+/// Deepest nesting of brackets in a description; the parser's work grows with a power of it.
+const MAX_DEPTH: usize = 6;
+/// A deflated byte stands for at most so many.
+const MAX_RATIO: u64 = 1032;
+
+/// The arrays of an archive for whose names `wanted` holds, by name without `.npy`; the others are listed, not unpacked.
 ///
 /// # Errors
 /// Where the archive is broken.
-pub fn read<T: Real>(bytes: &[u8]) -> Result<Tensors<T>, String> {
+pub fn read<T: Real>(bytes: &[u8], wanted: &dyn Fn(&str) -> bool) -> Result<Tensors<T>, String> {
     let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(|e| e.to_string())?;
-    let mut out = Tensors { numbers: BTreeMap::new(), stored: BTreeMap::new(), unreadable: BTreeMap::new() };
+    let mut out = Tensors::default();
     for i in 0..archive.len() {
-        let mut file = archive.by_index(i).map_err(|e| e.to_string())?;
+        let file = archive.by_index(i).map_err(|e| e.to_string())?;
         let name = file.name().to_owned();
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).map_err(|e| format!("{name}: {e}"))?;
         let key = name.trim_end_matches(".npy").to_owned();
-        match array(&bytes) {
+        if !wanted(&key) {
+            out.skipped.insert(key);
+            continue;
+        }
+        // What an archive says of a size is believed where its bytes can be so many.
+        let size = file.size();
+        if size > file.compressed_size().saturating_mul(MAX_RATIO) {
+            return Err(format!(
+                "{name} says it has {size} bytes, more than its {} packed ones hold",
+                file.compressed_size()
+            ));
+        }
+        let unpacked = match unpacked(file, size) {
+            Ok(unpacked) => unpacked,
+            Err(Unpacked::Broken(why)) => return Err(format!("{name}: {why}")),
+            Err(Unpacked::Unfit(why)) => {
+                out.unreadable.insert(key, why);
+                continue;
+            }
+        };
+        match header_fits(&unpacked).and_then(|()| array(&unpacked)) {
             Ok((tensor, stored)) => {
                 out.numbers.insert(key.clone(), tensor);
                 out.stored.insert(key, stored);
@@ -36,6 +60,89 @@ pub fn read<T: Real>(bytes: &[u8]) -> Result<Tensors<T>, String> {
         }
     }
     Ok(out)
+}
+
+/// Why an array was not unpacked.
+#[derive(Debug)]
+enum Unpacked {
+    /// The archive is broken, or too large.
+    Broken(String),
+    /// The array is not what it says.
+    Unfit(String),
+}
+
+/// The `size` bytes of a file in an archive. The description is looked at before the rest is unpacked.
+fn unpacked(file: impl Read, size: u64) -> Result<Vec<u8>, Unpacked> {
+    let broken = |e: std::io::Error| Unpacked::Broken(e.to_string());
+    let mut file = file.take(size);
+    let mut bytes = Vec::new();
+    let head = (MAX_HEADER + 12) as u64;
+    file.by_ref().take(head).read_to_end(&mut bytes).map_err(broken)?;
+    // What is no array, or one with another amount of numbers than its shape says, is not unpacked any further.
+    if let Some(said) = said_size(&bytes)
+        && said != u128::from(size)
+    {
+        return Err(Unpacked::Unfit(format!("its shape needs {said} bytes, and it has {size}")));
+    }
+    let left = usize::try_from(size).unwrap_or(usize::MAX).saturating_sub(bytes.len());
+    if bytes.try_reserve_exact(left).is_err() {
+        return Err(Unpacked::Broken(format!("there is no memory for its {size} bytes")));
+    }
+    file.read_to_end(&mut bytes).map_err(broken)?;
+    Ok(bytes)
+}
+
+/// Where the description of an array begins and ends.
+fn header(bytes: &[u8]) -> Option<std::ops::Range<usize>> {
+    let (start, len) = match *bytes {
+        [0x93, b'N', b'U', b'M', b'P', b'Y', 1, _, a, b, ..] => (10, usize::from(u16::from_le_bytes([a, b]))),
+        [0x93, b'N', b'U', b'M', b'P', b'Y', 2 | 3, _, a, b, c, d, ..] => {
+            (12, usize::try_from(u32::from_le_bytes([a, b, c, d])).ok()?)
+        }
+        _ => return None,
+    };
+    Some(start..start.checked_add(len)?)
+}
+
+/// Whether the description of an array is there, short and shallow: only then it is parsed.
+fn header_fits(bytes: &[u8]) -> Result<(), String> {
+    let Some(range) = header(bytes) else { return Err("?".to_owned()) };
+    if range.len() > MAX_HEADER {
+        return Err(format!("a header of {} bytes", range.len()));
+    }
+    let Some(text) = bytes.get(range) else { return Err("?".to_owned()) };
+    let mut depth = 0_usize;
+    for b in text {
+        match b {
+            b'(' | b'[' | b'{' => depth += 1,
+            b')' | b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > MAX_DEPTH {
+            return Err("a header nested too deep".to_owned());
+        }
+    }
+    Ok(())
+}
+
+/// How many bytes an array of numbers has by its own description, which is part of them; `None` where that does not
+/// say.
+fn said_size(bytes: &[u8]) -> Option<u128> {
+    let range = header(bytes)?;
+    let end = range.end;
+    let text = std::str::from_utf8(bytes.get(range)?).ok()?;
+    let after = |name: &str| Some(text[text.find(name)? + name.len()..].trim_start_matches([' ', ':']));
+    let descr = after("'descr'")?.strip_prefix('\'')?;
+    let descr = &descr[..descr.find('\'')?];
+    let width: u128 = descr.get(2..)?.parse().ok()?;
+    let shape = after("'shape'")?.strip_prefix('(')?;
+    let shape = &shape[..shape.find(')')?];
+    let dims = shape.split(',').map(str::trim).filter(|d| !d.is_empty());
+    // Strings of NumPy count in characters of four bytes.
+    let width = if descr.as_bytes()[1] == b'U' { width * 4 } else { width };
+    let cells =
+        dims.map(|d| d.trim_end_matches('L').parse::<u128>().ok()).try_fold(1_u128, |n, d| n.checked_mul(d?))?;
+    cells.checked_mul(width)?.checked_add(end as u128)
 }
 
 /// A number of IEEE 754 binary16, which the reader of arrays does not know.
@@ -153,6 +260,20 @@ mod tests {
     }
 
     #[test]
+    fn sizes_are_known_before_anything_is_unpacked() {
+        let array = npy("'<f8'", "False", "(2, 3)", &[0; 48]);
+        assert_eq!(said_size(&array), Some(array.len() as u128));
+        assert!(unpacked(&array[..], array.len() as u64).is_ok());
+        let huge = npy("'<f8'", "False", "(1000000, 1000000)", &[0; 8]);
+        let unfit = unpacked(&huge[..], huge.len() as u64);
+        assert!(matches!(unfit, Err(Unpacked::Unfit(why)) if why.contains("8000000000")));
+        let overflow = npy("'<f8'", "False", "(99999999999999999999, 99999999999999999999)", &[0; 8]);
+        assert_eq!(said_size(&overflow), None);
+        let scalar = npy("'<f4'", "False", "()", &[0; 4]);
+        assert_eq!(said_size(&scalar), Some(scalar.len() as u128));
+    }
+
+    #[test]
     fn what_is_no_array_of_numbers_is_named() {
         let kind = |bytes: &[u8]| array::<f64>(bytes).expect_err("no numbers");
         assert_eq!(kind(&npy("'<c8'", "False", "(1,)", &[0; 8])), "<c8");
@@ -160,6 +281,8 @@ mod tests {
         assert_eq!(kind(&npy(pair, "False", "(1,)", &[0; 8])), pair);
         assert_eq!(kind(&npy("'<f4'", "False", "(3,)", &[0; 8])), "?");
         assert_eq!(kind(b"text"), "?");
+        let nested = npy(&format!("{}'<f4'{}", "(".repeat(40), ")".repeat(40)), "False", "(1,)", &[0; 4]);
+        assert!(header_fits(&nested).is_err());
         let deep = npy("'<f4'", "False", "(1, 1, 1, 1, 1, 1, 1, 1, 1)", &[0; 4]);
         assert_eq!(kind(&deep), "9-d");
     }

@@ -1,8 +1,9 @@
 //! Tensors in files: safetensors and npz, their numbers and the types these are stored in.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use super::guard::{self, Kind};
 use super::npz;
 use crate::tensor::{MAX_RANK, Real, Shape, Tensor};
 use crate::text::{Msg, escape};
@@ -34,6 +35,26 @@ pub struct Tensors<T: Real> {
     pub stored: BTreeMap<String, Stored>,
     /// The others: their type or shape, by name.
     pub unreadable: BTreeMap<String, String>,
+    /// Those that were not read, as nobody wants them.
+    pub skipped: BTreeSet<String>,
+}
+
+impl<T: Real> Default for Tensors<T> {
+    fn default() -> Self {
+        Self {
+            numbers: BTreeMap::new(),
+            stored: BTreeMap::new(),
+            unreadable: BTreeMap::new(),
+            skipped: BTreeSet::new(),
+        }
+    }
+}
+
+impl<T: Real> Tensors<T> {
+    /// The names of all tensors of the file.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.numbers.keys().chain(self.unreadable.keys()).chain(&self.skipped).map(String::as_str)
+    }
 }
 
 /// All tensors of a safetensors or npz file.
@@ -41,14 +62,30 @@ pub struct Tensors<T: Real> {
 /// # Errors
 /// Where the file is neither, or broken.
 pub fn read_tensors<T: Real>(name: &str, bytes: &[u8]) -> Result<Tensors<T>, Msg> {
+    read_wanted(name, bytes, &|_| true)
+}
+
+/// The tensors of a safetensors or npz file for whose names `wanted` holds; the others are listed only.
+///
+/// # Errors
+/// As [`read_tensors`].
+pub fn read_wanted<T: Real>(name: &str, bytes: &[u8], wanted: &dyn Fn(&str) -> bool) -> Result<Tensors<T>, Msg> {
     let broken = |why: String| Msg::new("weights.broken_file").arg("file", escape(name)).arg("why", escape(&why));
     let extension = Path::new(name).extension().and_then(|e| e.to_str()).unwrap_or("").to_lowercase();
-    if extension == "npz" {
-        return npz::read(bytes).map_err(broken);
+    let kind = guard::kind(name, bytes);
+    if kind == Some(Kind::Npz) || kind.is_none() && extension == "npz" {
+        return npz::read(bytes, wanted).map_err(broken);
     }
-    let file = safetensors::SafeTensors::deserialize(bytes).map_err(|e| broken(e.to_string()))?;
-    let mut out = Tensors { numbers: BTreeMap::new(), stored: BTreeMap::new(), unreadable: BTreeMap::new() };
+    let file = safetensors::SafeTensors::deserialize(bytes).map_err(|e| match kind {
+        None | Some(Kind::Safetensors) => broken(e.to_string()),
+        Some(kind) => kind.msg(name),
+    })?;
+    let mut out = Tensors::default();
     for (key, view) in file.iter() {
+        if !wanted(key) {
+            out.skipped.insert(key.to_owned());
+            continue;
+        }
         if view.shape().len() > MAX_RANK {
             let shape = format!("{:?}", view.shape());
             out.unreadable.insert(key.to_owned(), shape);

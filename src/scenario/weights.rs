@@ -59,7 +59,8 @@ pub fn load<T: Real>(
     let mut files: Vec<(usize, Weighty<T>)> = Vec::new();
     for (i, file) in weights.files.iter().enumerate().filter(|_| !all_there) {
         let at = format!("weights.files[{i}]");
-        match Weighty::open(&file.path, locate) {
+        let wanted: BTreeSet<String> = specs.iter().flat_map(|spec| Source::of(file, &spec.path).from).collect();
+        match Weighty::open(&file.path, locate, &|name| wanted.contains(name)) {
             Ok(tensors) => {
                 problems.extend(names(&at, file, &known, &tensors));
                 files.push((i, tensors));

@@ -17,6 +17,7 @@ use serde::Deserialize;
 use super::fit::Reading;
 use super::layout::Layout;
 use crate::program::{Name, NodeId, Program, ScopeKind};
+use crate::scenario::guard;
 use crate::text::{Msg, escape};
 
 /// The tables that come with the program. Our own paths go first.
@@ -151,6 +152,10 @@ impl Table {
         let rules = names
             .into_iter()
             .map(|entry| {
+                if let Some(letter) = twice(&entry.name) {
+                    let msg = Msg::new("compare.map.letter").arg("file", escape(&about));
+                    return Err(msg.arg("name", escape(&entry.name)).arg("letter", letter));
+                }
                 let layout = entry.layout.as_deref().map(Layout::parse).transpose()?;
                 let pattern = pattern(prefixes, &entry.name);
                 Ok(Rule { entry, pattern, layout })
@@ -165,8 +170,7 @@ impl Table {
     /// Where it cannot be read, or is none.
     pub fn open(path: &Path) -> Result<Self, Msg> {
         let name = path.to_string_lossy();
-        let text = std::fs::read_to_string(path)
-            .map_err(|e| Msg::new("compare.map.read").arg("file", escape(&name)).arg("why", escape(&e.to_string())))?;
+        let text = guard::read_text(path)?;
         Self::read(&name, &text)
     }
 
@@ -202,6 +206,11 @@ impl Table {
         names.sort_by_key(|e| e.name.contains('{'));
         Self::new(file.to_owned(), &[], names)
     }
+}
+
+/// The first letter that stands for a number or for anything twice in a name.
+fn twice(name: &str) -> Option<&'static str> {
+    ["{L}", "{N}", "{*}"].into_iter().find(|letter| name.matches(letter).count() > 1)
 }
 
 /// A name as a pattern. `{L}` and `{N}` are numbers, `{*}` is anything.

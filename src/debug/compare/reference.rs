@@ -7,6 +7,7 @@ use super::measure::Unit;
 use super::report::Against;
 use crate::program::{Node, NodeId};
 use crate::scenario::diagnostic::Diagnostic;
+use crate::scenario::guard;
 use crate::scenario::tensors::{Stored, read_tensors};
 use crate::scenario::{self, Loaded};
 use crate::session;
@@ -81,9 +82,7 @@ impl Reference {
     pub fn open(name: &Path, run: &str, asked: bool, precision: Option<Precision>) -> Result<Self, Unopened> {
         let called = name.to_string_lossy();
         if is_file_of_tensors(name) {
-            let bytes = std::fs::read(name).map_err(|e| {
-                Msg::new("compare.read").arg("file", escape(&called)).arg("why", escape(&e.to_string()))
-            })?;
+            let bytes = guard::read(name, guard::MAX_TENSORS)?;
             return Ok(Self::from_file(&called, &bytes)?);
         }
         let Loaded { scenario, text, file, origin } = scenario::load(name).map_err(|d| Unopened::Wrong(vec![d]))?;
