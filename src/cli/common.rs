@@ -12,6 +12,7 @@ use crate::app::args::StepTarget;
 use crate::checkpoint;
 use crate::export::select::Selection;
 use crate::scenario::diagnostic::Diagnostic;
+use crate::scenario::schema::Vocabulary;
 use crate::scenario::{self, Loaded};
 use crate::session::{self, Session, Steps};
 use crate::text::{Lang, Msg, escape};
@@ -128,6 +129,27 @@ pub fn go_to_step(app: &mut App, numbers: &[u32]) -> Result<(), Failure> {
     }
     let last = app.nav.steps.list().last().map_or(0, |s| s.number[0]);
     Err(Msg::new("cli.no_step").arg("step", Selection::One(numbers.to_vec())).arg("last", last).into())
+}
+
+/// Refuses a place for output from which the session was read: the scenario, or a file that it names.
+///
+/// # Errors
+/// Where `output` is such a file.
+pub fn no_input(session: &Session, output: &Path) -> Result<(), Failure> {
+    let Some(origin) = &session.origin else { return Ok(()) };
+    let folder = origin.parent().unwrap_or(Path::new(""));
+    let files = session.scenario.weights.files.iter().map(|f| folder.join(&f.path));
+    let corpora = [Some(&session.scenario.vocabulary), session.scenario.target_vocabulary.as_ref()];
+    let corpora = corpora.into_iter().flatten().filter_map(|v| match v {
+        Vocabulary::Characters(c) => c.corpus_file.as_ref().map(|f| folder.join(f)),
+        _ => None,
+    });
+    let Ok(output) = output.canonicalize() else { return Ok(()) };
+    let mut inputs = std::iter::once(origin.clone()).chain(files).chain(corpora);
+    match inputs.find(|i| i.canonicalize().is_ok_and(|i| i == output)) {
+        Some(input) => Err(Msg::new("cli.own_input").arg("path", escape(&input.to_string_lossy())).into()),
+        None => Ok(()),
+    }
 }
 
 /// A run that cannot run.

@@ -65,6 +65,9 @@ impl Args {
 /// A scenario that cannot be opened, a step or run that is not there, a file that cannot be written.
 pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     let session = common::open_at(&args.scenario, &args.inputs, global, args.detail, args.update, lang)?;
+    if let Target::File(path) = args.target() {
+        common::no_input(&session, &path)?;
+    }
     let steps = common::steps(&session, args.run.as_deref())?;
     let chosen = choose(&session, &steps, &args.step)?;
     let number = global.number().unwrap_or_default();

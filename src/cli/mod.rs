@@ -102,6 +102,7 @@ impl From<io::Error> for Failure {
 pub fn main(raw: impl IntoIterator<Item = OsString>) -> ExitCode {
     let raw: Vec<OsString> = raw.into_iter().collect();
     let lang = global::language(&raw);
+    crate::export::file::signals::want(true);
     match args::parse(&raw, lang) {
         Ok(cli) => finish(run(&cli, lang), lang),
         Err(error) => usage::report(&error, lang),

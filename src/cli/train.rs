@@ -15,7 +15,7 @@ use crate::program::optimiser::{Method, Optimiser};
 use crate::program::{Name, Role};
 use crate::scenario::schema::OptimiserKind;
 use crate::session::insight::looks;
-use crate::session::training::{Lessons, optimiser};
+use crate::session::training::{Lessons, optimiser, unlabelled};
 use crate::session::{self, AnyBindings, RunKind, Session};
 use crate::tensor::Real;
 use crate::text::{Lang, Msg, NumberFormat, escape};
@@ -66,6 +66,9 @@ pub struct Args {
     /// Number of updates.
     #[arg(long, value_name = "N", value_parser = value::count)]
     pub steps: Option<usize>,
+    /// Updates over which the learning rate follows its course; of a training that goes on, those it began with.
+    #[arg(long, value_name = "N", value_parser = value::count)]
+    pub schedule_steps: Option<usize>,
     /// Sequences an update.
     #[arg(long, value_name = "B", value_parser = value::count)]
     pub batch: Option<usize>,
@@ -121,6 +124,9 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
             .arg("sentences", session.runs[run].inputs.sentences())
             .into());
     }
+    if let Some(path) = &args.save {
+        common::no_input(&session, path)?;
+    }
     if let Some(path) = &args.save
         && !args.force
         && args.resume.as_ref() != Some(path)
@@ -130,7 +136,7 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
         return Err(Msg::new("cli.file_exists").arg("path", name).into());
     }
     let interrupted = interrupts()?;
-    let job =
+    let mut job =
         Job { args, session: &session, run, rule, updates, interrupted: &interrupted, number: global.number(), lang };
     match &session.params {
         AnyBindings::F64(b) => job.train(b),
@@ -170,21 +176,29 @@ fn settings(args: &Args, session: &Session, run: usize) -> Result<(Optimiser, us
     s.weight_decay = args.weight_decay.unwrap_or(s.weight_decay);
     s.clip = args.clip.or(s.clip);
     s.warmup = args.warmup.unwrap_or(s.warmup);
-    if let Some(steps) = args.steps {
-        s.steps = steps;
-    }
+    // The course of the learning rate belongs to the training, however many calls it is made in.
+    let updates = args.steps.unwrap_or(s.steps);
+    s.steps = args.schedule_steps.unwrap_or(s.steps);
     let rule = optimiser(&s);
     rule.validate().map_err(|bad| {
         let key = crate::text::catalogue::find(&format!("optimiser.bad.{}", bad.must));
         Msg::new(key.unwrap_or("optimiser.bad.not_negative")).arg("field", bad.field)
     })?;
-    Ok((rule, s.steps))
+    Ok((rule, updates))
 }
+
+/// Signals after which training ends and what was learnt is saved.
+#[cfg(unix)]
+const ENDING: [i32; 3] = [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP];
+#[cfg(not(unix))]
+const ENDING: [i32; 2] = [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM];
 
 /// A flag that Ctrl-C raises; pressed once more, it ends the process.
 fn interrupts() -> Result<Arc<AtomicBool>, Failure> {
+    // A save that has begun is finished.
+    crate::export::file::signals::want(false);
     let flag = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+    for signal in ENDING {
         signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&flag))
             .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&flag)))
             .map_err(|e| Msg::new("train.signals").arg("why", e))?;
@@ -205,17 +219,26 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    fn train<T: Real>(&self, parameters: &Bindings<T>) -> Result<(), Failure> {
+    fn train<T: Real>(&mut self, parameters: &Bindings<T>) -> Result<(), Failure> {
         let (state, losses) = match &self.args.resume {
             Some(path) => {
-                let (state, losses) = checkpoint::load::<T>(path)?;
+                let (state, losses, schedule) = checkpoint::load_scheduled::<T>(path)?;
                 self.fits(&state, path)?;
                 self.compare_memory(&state);
+                if let (Some(over), None) = (schedule, self.args.schedule_steps) {
+                    self.rule.decay = self.rule.decay.lasting(over);
+                }
                 (state, losses)
             }
             None => (State::new(parameters.clone()), Vec::new()),
         };
         let (first, seed) = (state.clone(), self.args.seed.unwrap_or(0));
+        let schedule = self.rule.decay.over();
+        let last = (state.update + self.updates as u64).saturating_sub(1);
+        if let Some(over) = schedule.filter(|_| self.updates > 0 && self.rule.rate(last) == 0.0) {
+            let from = over.max(state.update) + 1;
+            complain(&Msg::new("train.rate_0").arg("from", from).arg("over", over).render(self.lang));
+        }
         let lessons = Lessons::new(self.session, self.run, self.rule.clone(), self.args.batch, seed);
         let retention = Retention { every: (self.updates as u64 / 32).max(1), most: 64 };
         let mut trainer = lessons.trainer(state, losses, retention);
@@ -225,6 +248,12 @@ impl Job<'_> {
         for done in 0..self.updates {
             if self.interrupted.load(Ordering::Relaxed) {
                 interrupted = true;
+                break;
+            }
+            let update = trainer.state().update;
+            let sentences = unlabelled(self.session, self.run, self.args.batch, seed, update);
+            if !sentences.is_empty() {
+                stopped = Some(Stopped::NoLabels { update, sentences });
                 break;
             }
             match trainer.step() {
@@ -237,12 +266,12 @@ impl Job<'_> {
             if let (Some(path), Some(every)) = (&self.args.save, self.args.save_every)
                 && (done + 1) % every == 0
             {
-                checkpoint::save(path, trainer.state(), trainer.losses())?;
+                checkpoint::save_scheduled(path, trainer.state(), trainer.losses(), schedule)?;
             }
         }
         progress.clear();
         if let Some(path) = &self.args.save {
-            checkpoint::save(path, trainer.state(), trainer.losses())?;
+            checkpoint::save_scheduled(path, trainer.state(), trainer.losses(), schedule)?;
         }
         let mut states = vec![first];
         if let Some(most) = self.args.looks {

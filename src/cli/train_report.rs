@@ -96,9 +96,10 @@ impl Report<'_> {
         };
         let stopped = self.stopped.map(|s| {
             let (update, path) = match s {
-                Stopped::Build { update, .. } | Stopped::Run { update, .. } | Stopped::NoSuchUpdate { update, .. } => {
-                    (update + 1, None)
-                }
+                Stopped::Build { update, .. }
+                | Stopped::Run { update, .. }
+                | Stopped::NoLabels { update, .. }
+                | Stopped::NoSuchUpdate { update, .. } => (update + 1, None),
                 Stopped::NotFinite { update, path, .. } => (update + 1, Some(path.to_string())),
             };
             json!({ "update": update, "path": path, "why": Msg::from(s).render(Lang::En) })

@@ -6,13 +6,13 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
 use safetensors::{Dtype, SafeTensors, View};
 
 use super::file::{Error, write_file};
+use crate::scenario::guard::{self, Kind};
 use crate::tensor::{Precision, Real, Shape, Tensor, Value};
 use crate::text::{Msg, escape};
 use crate::trace::train::State;
@@ -21,6 +21,9 @@ use crate::trace::train::State;
 const LOSSES: &str = "training.losses";
 /// Metadata: updates made.
 const UPDATE: &str = "tui-transformer.update";
+/// Tensor of one number: updates over which the learning rate follows its course. No metadata, which are written in any
+/// order: the same state is the same bytes.
+const SCHEDULE: &str = "training.schedule";
 
 struct Raw {
     dtype: Dtype,
@@ -59,6 +62,20 @@ fn raw<T: Real>(t: &Tensor<T>) -> Raw {
 /// # Errors
 /// See [`write_file`].
 pub fn save<T: Real>(path: &Path, state: &State<T>, losses: &[f64]) -> Result<(), Error> {
+    save_scheduled(path, state, losses, None)
+}
+
+/// As [`save`], with the length of the training's schedule in updates: a training that goes on from the file follows
+/// the same course.
+///
+/// # Errors
+/// See [`write_file`].
+pub fn save_scheduled<T: Real>(
+    path: &Path,
+    state: &State<T>,
+    losses: &[f64],
+    schedule: Option<u64>,
+) -> Result<(), Error> {
     let mut tensors: Vec<(String, Raw)> = state
         .values
         .iter()
@@ -71,6 +88,9 @@ pub fn save<T: Real>(path: &Path, state: &State<T>, losses: &[f64]) -> Result<()
     if !losses.is_empty() {
         let t = Tensor::new(Shape::new(&[losses.len()]), losses.to_vec());
         tensors.push((LOSSES.to_owned(), raw(&t)));
+    }
+    if let Some(over) = schedule {
+        tensors.push((SCHEDULE.to_owned(), raw(&Tensor::new(Shape::new(&[1]), vec![over as f64]))));
     }
     tensors.sort_by(|a, b| a.0.cmp(&b.0));
     let metadata = HashMap::from([(UPDATE.to_owned(), state.update.to_string())]);
@@ -86,16 +106,31 @@ pub fn save<T: Real>(path: &Path, state: &State<T>, losses: &[f64]) -> Result<()
 /// Where the file cannot be read, is no safetensors file, holds no training state, or holds numbers that are neither
 /// F32 nor F64.
 pub fn load<T: Real>(path: &Path) -> Result<(State<T>, Vec<f64>), Msg> {
+    load_scheduled(path).map(|(state, losses, _)| (state, losses))
+}
+
+/// A state, its losses, and the length of the schedule where the file says it.
+type Scheduled<T> = (State<T>, Vec<f64>, Option<u64>);
+
+/// As [`load`], with the length of the training's schedule, where the file says it.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_scheduled<T: Real>(path: &Path) -> Result<Scheduled<T>, Msg> {
     let name = escape(&path.to_string_lossy()).into_owned();
     let unreadable = |why: &dyn std::fmt::Display| Msg::new("train.checkpoint.read").arg("path", &name).arg("why", why);
-    let bytes = fs::read(path).map_err(|e| unreadable(&e))?;
-    let tensors = SafeTensors::deserialize(&bytes).map_err(|e| unreadable(&e))?;
+    let bytes = guard::read(path, guard::MAX_TENSORS)?;
+    let tensors = SafeTensors::deserialize(&bytes).map_err(|e| match guard::kind(&name, &bytes) {
+        None | Some(Kind::Safetensors) => unreadable(&e),
+        Some(kind) => kind.msg(&path.to_string_lossy()),
+    })?;
     let (_, header) = SafeTensors::read_metadata(&bytes).map_err(|e| unreadable(&e))?;
     let update = header
         .metadata()
         .as_ref()
         .and_then(|m| m.get(UPDATE)?.parse().ok())
         .ok_or_else(|| Msg::new("train.checkpoint.not_ours").arg("path", &name))?;
+    let mut schedule = None;
     let mut state = State::new(HashMap::new());
     state.update = update;
     let mut losses = Vec::new();
@@ -114,6 +149,10 @@ pub fn load<T: Real>(path: &Path) -> Result<(State<T>, Vec<f64>), Msg> {
             losses = numbers;
             continue;
         }
+        if tensor == SCHEDULE {
+            schedule = numbers.first().map(|over| *over as u64);
+            continue;
+        }
         if view.shape().len() > crate::tensor::MAX_RANK {
             return Err(unreadable(&format!("{} has {} axes", escape(tensor), view.shape().len())));
         }
@@ -121,7 +160,7 @@ pub fn load<T: Real>(path: &Path) -> Result<(State<T>, Vec<f64>), Msg> {
         let value = Value::Float(Tensor::new(Shape::new(view.shape()), data));
         state.values.insert(Arc::from(tensor), value);
     }
-    Ok((state, losses))
+    Ok((state, losses, schedule))
 }
 
 fn chunks<const N: usize>(bytes: &[u8], read: impl Fn([u8; N]) -> f64) -> Vec<f64> {

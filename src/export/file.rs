@@ -113,7 +113,9 @@ pub fn write_file(
     if !folder.is_dir() {
         return Err(Error::plain("export.file.no_folder", folder));
     }
-    let mut temporary = new_beside(folder).map_err(fail)?;
+    signals::listen();
+    let mut temporary = new_beside(folder, &target).map_err(fail)?;
+    let _listed = signals::Listed::new(temporary.path());
     {
         let mut out = BufWriter::new(temporary.as_file_mut());
         body(&mut out).and_then(|()| out.flush()).map_err(fail)?;
@@ -135,9 +137,47 @@ pub fn write_file(
     Ok(())
 }
 
-fn new_beside(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
+const SUFFIX: &str = ".part";
+
+/// How the names of unfinished files of `target` begin, in any process.
+fn prefix_of(target: &Path) -> String {
+    let name = target.file_name().unwrap_or_default();
+    let bytes = name.as_encoded_bytes();
+    let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3));
+    format!(".tui-transformer-{hash:016x}-")
+}
+
+/// Removes what processes that were killed left of the same target. Whoever still writes holds a lock.
+fn sweep(folder: &Path, prefix: &str) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with(prefix)
+            && name.ends_with(SUFFIX)
+            && let Ok(file) = OpenOptions::new().write(true).open(entry.path())
+            && file.try_lock().is_ok()
+        {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+fn new_beside(folder: &Path, target: &Path) -> io::Result<tempfile::NamedTempFile> {
+    let prefix = prefix_of(target);
+    sweep(folder, &prefix);
+    // Another process may sweep it away before it is locked: then once more.
+    loop {
+        let file = new_part(folder, &prefix)?;
+        // Where a file system has no locks, nothing is swept away either.
+        if file.as_file().try_lock().is_err() || file.path().exists() {
+            return Ok(file);
+        }
+    }
+}
+
+fn new_part(folder: &Path, prefix: &str) -> io::Result<tempfile::NamedTempFile> {
     let mut builder = tempfile::Builder::new();
-    builder.prefix(".tui-transformer-").suffix(".part");
+    builder.prefix(prefix).suffix(SUFFIX);
     #[cfg(unix)]
     {
         // As any new file: the process's umask decides, not the private mode of a temporary file.
@@ -151,6 +191,76 @@ fn write_device(path: &Path, body: impl FnOnce(&mut dyn Write) -> io::Result<()>
     let mut out = BufWriter::new(OpenOptions::new().write(true).open(path)?);
     body(&mut out)?;
     out.flush()
+}
+
+/// Unfinished files do not outlive a signal that ends the process.
+pub mod signals {
+    use std::path::{Path, PathBuf};
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::{Mutex, PoisonError};
+
+    /// Files that are being written.
+    static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+    /// Whether this process wants its signals taken care of here.
+    static WANTED: AtomicBool = AtomicBool::new(false);
+
+    /// A file on the list, as long as this lives.
+    pub(super) struct Listed(PathBuf);
+
+    impl Listed {
+        pub(super) fn new(path: &Path) -> Self {
+            UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).push(path.to_owned());
+            Self(path.to_owned())
+        }
+    }
+
+    impl Drop for Listed {
+        fn drop(&mut self) {
+            UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).retain(|p| *p != self.0);
+        }
+    }
+
+    /// Says whether a signal that ends the process removes unfinished files here; a program that catches these signals
+    /// itself calls [`abandon`] in their place.
+    pub fn want(wanted: bool) {
+        WANTED.store(wanted, Ordering::SeqCst);
+    }
+
+    /// Removes unfinished files: the process is about to end.
+    pub fn abandon() {
+        if let Ok(paths) = UNFINISHED.try_lock() {
+            for path in paths.iter() {
+                let _ = std::fs::remove_file(path);
+            }
+        }
+    }
+
+    /// Listens from the first file on.
+    pub(super) fn listen() {
+        static ONCE: std::sync::Once = std::sync::Once::new();
+        if WANTED.load(Ordering::SeqCst) {
+            ONCE.call_once(start);
+        }
+    }
+
+    #[cfg(unix)]
+    fn start() {
+        use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXCPU};
+        let Ok(mut signals) = signal_hook::iterator::Signals::new([SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGXCPU]) else {
+            return;
+        };
+        let wait = move || {
+            if let Some(signal) = signals.forever().next() {
+                abandon();
+                let _ = signal_hook::low_level::emulate_default_handler(signal);
+                std::process::exit(128 + signal);
+            }
+        };
+        let _ = std::thread::Builder::new().name("signals".to_owned()).spawn(wait);
+    }
+
+    #[cfg(not(unix))]
+    fn start() {}
 }
 
 /// Makes the rename itself last. The file is already whole: a system that cannot do this loses nothing.
@@ -214,6 +324,22 @@ mod tests {
         });
         assert_eq!(raced.unwrap_err().msg.key, "export.file.exists");
         assert_eq!(fs::read(&path).unwrap(), b"theirs");
+    }
+
+    #[test]
+    fn what_a_killed_process_left_goes_with_the_next_save() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.md");
+        let left = dir.path().join(format!("{}dead{SUFFIX}", prefix_of(&path)));
+        let other = dir.path().join(format!("{}dead{SUFFIX}", prefix_of(Path::new("b.md"))));
+        let held = dir.path().join(format!("{}alive{SUFFIX}", prefix_of(&path)));
+        for file in [&left, &other, &held] {
+            fs::write(file, "half").unwrap();
+        }
+        let lock = OpenOptions::new().write(true).open(&held).unwrap();
+        lock.lock().unwrap();
+        write_file(&path, true, hello).unwrap();
+        assert!(!left.exists() && other.exists() && held.exists());
     }
 
     #[test]

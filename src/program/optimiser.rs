@@ -140,6 +140,25 @@ pub enum Decay {
     InverseSqrt,
 }
 
+impl Decay {
+    /// Updates until its end, where it has one.
+    pub fn over(self) -> Option<u64> {
+        match self {
+            Decay::Linear { over, .. } | Decay::Cosine { over, .. } => Some(over),
+            Decay::Constant | Decay::InverseSqrt => None,
+        }
+    }
+
+    /// The same course over so many updates.
+    #[must_use]
+    pub fn lasting(mut self, updates: u64) -> Self {
+        if let Decay::Linear { over, .. } | Decay::Cosine { over, .. } = &mut self {
+            *over = updates;
+        }
+        self
+    }
+}
+
 /// A setting of an optimiser that makes no sense.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadSetting {

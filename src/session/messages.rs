@@ -36,6 +36,10 @@ impl From<&Stopped> for Msg {
             })
             .arg("update", update + 1)
             .arg("path", path),
+            Stopped::NoLabels { update, sentences } => {
+                let numbers: Vec<String> = sentences.iter().map(|s| (s + 1).to_string()).collect();
+                Msg::new("train.no_labels").arg("update", update + 1).arg("sentences", numbers.join(", "))
+            }
             Stopped::NoSuchUpdate { update, made } => {
                 Msg::new("train.no_such_update").arg("update", update + 1).arg("made", made)
             }

@@ -196,6 +196,26 @@ impl Session {
     }
 }
 
+/// The sentences of update `update` where none of their labels counts: their mean loss would be 0/0. Empty where one
+/// does, or where the run has no labels.
+pub fn unlabelled(session: &Session, run: usize, batch: Option<usize>, seed: u64, update: u64) -> Vec<usize> {
+    let inputs = &session.runs[run].inputs;
+    let (all, Some(labels)) = (inputs.sentences(), &inputs.labels) else {
+        return Vec::new();
+    };
+    let Some(batch) = batch.filter(|b| *b < all) else {
+        return Vec::new();
+    };
+    let tokens = labels.len() / all;
+    let mut rows = drawn(all, batch, seed, update);
+    let counts = |row: &usize| labels[row * tokens..(row + 1) * tokens].iter().any(|l| *l >= 0);
+    if rows.iter().any(counts) {
+        return Vec::new();
+    }
+    rows.sort_unstable();
+    rows
+}
+
 /// The sentences of update `update`: every sentence once in each pass over them, in an order of its own each pass.
 fn drawn(sentences: usize, batch: usize, seed: u64, update: u64) -> Vec<usize> {
     let first = update * batch as u64;
@@ -237,18 +257,22 @@ fn pick<X: Clone>(all: &[X], rows: &[usize], width: usize) -> Vec<X> {
     rows.iter().flat_map(|r| all[r * width..(r + 1) * width].iter().cloned()).collect()
 }
 
+fn masks_of(m: &GivenMask, rows: &[usize]) -> GivenMask {
+    if m.batch == 1 {
+        return m.clone();
+    }
+    GivenMask { batch: rows.len(), visible: pick(&m.visible, rows, m.queries * m.keys), ..m.clone() }
+}
+
 fn subset(s: &Sequences, rows: &[usize]) -> Sequences {
     let tokens = s.tokens();
     Sequences {
         ids: pick(&s.ids, rows, tokens),
         batch: rows.len(),
         real: s.real.as_ref().map(|r| pick(r, rows, tokens)),
-        given: s.given.as_ref().map(|m| {
-            if m.batch == 1 {
-                return m.clone();
-            }
-            GivenMask { batch: rows.len(), visible: pick(&m.visible, rows, m.queries * m.keys), ..m.clone() }
-        }),
+        given: s.given.as_ref().map(|m| masks_of(m, rows)),
+        cross: s.cross.as_ref().map(|m| masks_of(m, rows)),
+        positions: s.positions.as_ref().map(|p| pick(p, rows, tokens)),
         types: s.types.as_ref().map(|t| pick(t, rows, tokens)),
     }
 }

@@ -174,6 +174,14 @@ pub enum Stopped {
         /// NaN rather than infinity.
         nan: bool,
     },
+    /// No label of an update's sentences counts: their mean loss is 0/0.
+    #[error("update {update}: no label of the sentences {sentences:?} counts")]
+    NoLabels {
+        /// Which update.
+        update: u64,
+        /// The sentences, counted from 0.
+        sentences: Vec<usize>,
+    },
     /// An update that was not made cannot be opened.
     #[error("update {update} was not made: there are {made}")]
     NoSuchUpdate {
