@@ -4,11 +4,14 @@
 //! translation cannot be forgotten (a missing field does not parse). `{name}` is a placeholder.
 //! Each area of the program has its own file; they are joined at first use.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::OnceLock;
 
 use serde::Deserialize;
+
+use super::escape::escape_lines;
 
 /// A language a person reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, serde::Serialize)]
@@ -107,10 +110,16 @@ impl Msg {
         Self { key, args: Vec::new() }
     }
 
-    /// Adds the value of placeholder `{name}`.
+    /// Adds the value of placeholder `{name}`. What must not reach a terminal is escaped here, wherever it comes from; what
+    /// is escaped already stays as it is.
     #[must_use]
     pub fn arg(mut self, name: &'static str, value: impl fmt::Display) -> Self {
-        self.args.push((name, value.to_string()));
+        let value = value.to_string();
+        let value = match escape_lines(&value) {
+            Cow::Borrowed(_) => value,
+            Cow::Owned(escaped) => escaped,
+        };
+        self.args.push((name, value));
         self
     }
 

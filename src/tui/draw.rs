@@ -77,10 +77,8 @@ impl Look {
     }
 }
 
-/// How ratatui counts cells by itself: ambiguous characters are narrow.
-const NARROW: Cells = Cells::NARROW;
-
-/// Writes `text` from (`x`, `y`) in at most `max` cells, only inside `area`; the cells it took.
+/// Writes `text` from (`x`, `y`) in at most `max` cells, only inside `area`; the cells it took. Widths are those that
+/// layout counts with, whatever ratatui would count: what follows is placed by its column.
 pub fn put(buf: &mut Buffer, area: Rect, (x, y): (u16, u16), text: &str, max: u16, style: Style, look: &Look) -> u16 {
     let area = area.intersection(buf.area);
     if x < area.x || x >= area.right() || y < area.y || y >= area.bottom() {
@@ -89,16 +87,16 @@ pub fn put(buf: &mut Buffer, area: Rect, (x, y): (u16, u16), text: &str, max: u1
     let max = max.min(area.right() - x);
     let text = look.cut(text, max);
     let cells = look.cells();
-    if cells.width(&text) == NARROW.width(&text) {
-        let (end, _) = buf.set_stringn(x, y, &text, usize::from(max), style);
-        return end - x;
-    }
-    // Characters that this terminal draws wider than ratatui thinks: the buffer is told, so that what follows is
-    // placed by its column and not shifted.
-    let mut at = x;
-    for grapheme in text.graphemes(true) {
+    let (mut at, mut last) = (x, None);
+    for grapheme in text.graphemes(true).filter(|g| !g.contains(char::is_control)) {
         let width = cells.width(grapheme) as u16;
         let Some(forced) = NonZeroU16::new(width) else {
+            // A mark without a letter belongs to what is before it.
+            if let Some(before) = last {
+                let joined = format!("{}{grapheme}", buf[(before, y)].symbol());
+                let width = NonZeroU16::new(at - before);
+                buf[(before, y)].set_symbol(&joined).set_diff_option(width.map_or(NONE, CellDiffOption::ForcedWidth));
+            }
             continue;
         };
         if width > max - (at - x) {
@@ -109,24 +107,31 @@ pub fn put(buf: &mut Buffer, area: Rect, (x, y): (u16, u16), text: &str, max: u1
         }
         let cell = &mut buf[(at, y)];
         cell.set_symbol(grapheme).set_style(style);
-        if cells.width(grapheme) != NARROW.width(grapheme) {
+        if cell.cell_width() != width {
             cell.set_diff_option(CellDiffOption::ForcedWidth(forced));
         }
+        last = Some(at);
         at += width;
     }
     at - x
 }
+
+const NONE: CellDiffOption = CellDiffOption::None;
+
+/// Most cells of one glyph: conjuncts of Indic scripts are as wide as their letters together.
+const WIDEST: u16 = 8;
 
 /// Fills `area` with blanks in `style`, and frees the cell to its left from a wide glyph that would reach into it
 /// (the terminal would draw that glyph over our border).
 pub fn blank(buf: &mut Buffer, area: Rect, style: Style) {
     let area = area.intersection(buf.area);
     for y in area.top()..area.bottom() {
-        if area.x > buf.area.x
-            && let Some(cell) = buf.cell_mut((area.x - 1, y))
-            && cell.cell_width() > 1
-        {
-            cell.set_symbol(" ").set_diff_option(CellDiffOption::None);
+        for back in 1..=WIDEST.min(area.x - buf.area.x) {
+            if let Some(cell) = buf.cell_mut((area.x - back, y))
+                && cell.cell_width() > back
+            {
+                cell.set_symbol(" ").set_diff_option(CellDiffOption::None);
+            }
         }
         for x in area.left()..area.right() {
             if let Some(cell) = buf.cell_mut((x, y)) {
@@ -208,6 +213,59 @@ mod tests {
         assert_eq!(drawn(GlyphSet::Unicode), (4, sent(1, 2).to_vec()));
         assert_eq!(drawn(GlyphSet::CjkSafe), (5, sent(2, 3).to_vec()));
         assert_eq!(drawn(GlyphSet::Ascii), (4, sent(1, 2).to_vec()));
+    }
+
+    /// The text that a row of a buffer holds, as a terminal shows it: what a glyph covers is part of it.
+    fn held(buf: &Buffer, y: u16, from: u16, to: u16) -> String {
+        let mut text = String::new();
+        let mut x = from;
+        while x < to {
+            let cell = &buf[(x, y)];
+            text.push_str(cell.symbol());
+            x += cell.cell_width().max(1);
+        }
+        text
+    }
+
+    const WORDS: [&str; 14] = [
+        "ﾊﾟﾀｰﾝ",
+        "ｶﾞｷﾞ",
+        "क्ष्म",
+        "हिन्दी",
+        "தமிழ்",
+        "ภาษาไทย",
+        "العربية",
+        "עברית",
+        "한국어",
+        "我爱水",
+        "é e\u{301}",
+        "👨‍👩‍👧 🇨🇳",
+        "①√",
+        "a\u{200d}b",
+    ];
+
+    proptest::proptest! {
+        #[test]
+        fn words_of_any_script_keep_their_place_at_every_size(
+            a in 0..WORDS.len(), b in 0..WORDS.len(), max in 1_u16..24, at in 0_u16..6, wide in proptest::bool::ANY,
+        ) {
+            use crate::app::config::GlyphSet;
+            use crate::tui::theme::Depth;
+            let set = if wide { GlyphSet::CjkSafe } else { GlyphSet::Unicode };
+            let look = Look::new(Theme::new("dark", Depth::None), Glyphs::of(set), Lang::Zh);
+            let area = Rect::new(0, 0, 40, 1);
+            let mut buf = Buffer::empty(area);
+            let text = format!("{} {}|", WORDS[a], WORDS[b]);
+            let used = put(&mut buf, area, (at, 0), &text, max, Style::new(), &look);
+            let after = put(&mut buf, area, (at + used, 0), "END", 3, Style::new(), &look);
+            proptest::prop_assert!(used <= max);
+            proptest::prop_assert_eq!(after, 3);
+            // All of it is there, or all that fits and a mark of what does not; and what follows is whole.
+            let shown = held(&buf, 0, at, at + used);
+            proptest::prop_assert_eq!(&shown, &look.cut(&text, max));
+            proptest::prop_assert_eq!(look.cells().width(&shown), usize::from(used));
+            proptest::prop_assert_eq!(held(&buf, 0, at + used, at + used + 3), "END");
+        }
     }
 
     #[test]

@@ -6,6 +6,8 @@ use std::sync::mpsc::Sender;
 use super::event::Event;
 #[cfg(unix)]
 use super::terminal;
+#[cfg(unix)]
+use crate::export::file;
 
 /// Listens in a thread of its own, so that a long computation does not hold up leaving.
 ///
@@ -13,10 +15,20 @@ use super::terminal;
 /// The handlers cannot be installed.
 #[cfg(unix)]
 pub fn listen(events: Sender<Event>) -> io::Result<()> {
-    use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
+    use signal_hook::consts::{
+        SIGABRT, SIGALRM, SIGBUS, SIGCONT, SIGHUP, SIGINT, SIGPROF, SIGQUIT, SIGSYS, SIGTERM, SIGTRAP, SIGTSTP,
+        SIGUSR1, SIGUSR2, SIGVTALRM, SIGXCPU, SIGXFSZ,
+    };
     use signal_hook::iterator::Signals;
 
-    let mut signals = Signals::new([SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGTSTP, SIGCONT])?;
+    // All that end the process unless they are caught, and can be.
+    const ENDING: [i32; 15] = [
+        SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGABRT, SIGALRM, SIGBUS, SIGPROF, SIGSYS, SIGTRAP, SIGUSR1, SIGUSR2,
+        SIGVTALRM, SIGXCPU, SIGXFSZ,
+    ];
+    // Files that are being written go with the process, too.
+    file::signals::want(false);
+    let mut signals = Signals::new(ENDING.into_iter().chain([SIGTSTP, SIGCONT]))?;
     std::thread::Builder::new()
         .name("signals".to_owned())
         .spawn(move || {
@@ -26,6 +38,7 @@ pub fn listen(events: Sender<Event>) -> io::Result<()> {
                     SIGCONT => Event::Continued,
                     ending => {
                         terminal::leave_for_good();
+                        file::signals::abandon();
                         // Ends as the signal would have ended us, so that the parent sees which it was.
                         let _ = signal_hook::low_level::emulate_default_handler(ending);
                         std::process::exit(128 + ending);

@@ -15,13 +15,17 @@ use crossterm::terminal::{
 };
 use crossterm::{cursor, execute, queue};
 use ratatui::Frame;
+use ratatui::backend::Backend;
 use ratatui::backend::CrosstermBackend;
-use ratatui::layout::{Position, Rect};
+use ratatui::layout::{Position, Rect, Size};
+use ratatui::{TerminalOptions, Viewport};
 
 /// Whether the terminal is ours now.
 static ACTIVE: AtomicBool = AtomicBool::new(false);
 /// Whether the mouse is to be captured while the terminal is ours.
 static MOUSE: AtomicBool = AtomicBool::new(false);
+/// Whether it was left for good: it is never taken again.
+static CLOSED: AtomicBool = AtomicBool::new(false);
 /// Held while something is written, so that a signal does not leave in the middle of a frame.
 static WRITING: Mutex<()> = Mutex::new(());
 
@@ -34,6 +38,14 @@ fn writing() -> MutexGuard<'static, ()> {
 /// # Errors
 /// There is no terminal to take. What was taken already is given back.
 pub fn enter() -> io::Result<()> {
+    let lock = writing();
+    if CLOSED.load(Ordering::SeqCst) {
+        drop(lock);
+        // Another thread has left for good and ends the process.
+        loop {
+            std::thread::park();
+        }
+    }
     if ACTIVE.swap(true, Ordering::SeqCst) {
         return Ok(());
     }
@@ -46,13 +58,31 @@ pub fn enter() -> io::Result<()> {
         out.flush()
     });
     if taken.is_err() {
-        leave();
+        give_back();
     }
     taken
 }
 
-/// Gives the terminal back as it was.
+/// Gives the terminal back as it was. Waits for what is being written, but not for ever: a panic may come out of
+/// drawing itself, and writing may hang where the terminal is gone.
 pub fn leave() {
+    let _lock = patiently();
+    give_back();
+}
+
+/// The lock for writing, where it can be had within a moment.
+fn patiently() -> Option<MutexGuard<'static, ()>> {
+    for _ in 0..50 {
+        match WRITING.try_lock() {
+            Ok(lock) => return Some(lock),
+            Err(TryLockError::Poisoned(lock)) => return Some(lock.into_inner()),
+            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(4)),
+        }
+    }
+    None
+}
+
+fn give_back() {
     if !ACTIVE.swap(false, Ordering::SeqCst) {
         return;
     }
@@ -125,21 +155,27 @@ pub fn retake() -> io::Result<()> {
     without(|| ())
 }
 
-/// Leaves for good: the process is about to end. Waits for a frame that is being written, but not for ever, as
-/// writing may hang where the terminal is gone.
+/// Leaves for good: the process is about to end, and nothing takes the terminal again. Waits for a frame that is being
+/// written, but not for ever, as writing may hang where the terminal is gone.
 pub fn leave_for_good() {
-    for _ in 0..50 {
-        match WRITING.try_lock() {
-            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(4)),
-            lock => {
-                leave();
-                // Kept locked, so that no frame follows.
-                std::mem::forget(lock);
-                return;
-            }
-        }
-    }
-    leave();
+    CLOSED.store(true, Ordering::SeqCst);
+    let lock = patiently();
+    give_back();
+    // Kept locked, so that no frame follows.
+    std::mem::forget(lock);
+}
+
+/// Cells beyond which a terminal is not believed: some report 65,535 × 65,535, whose frames no memory holds.
+const MAX_CELLS: u32 = 1 << 20;
+/// A side that is believed where the cells together are too many.
+const MAX_SIDE: u16 = 1000;
+
+/// The part of a screen that is drawn.
+fn believed(size: Size) -> Rect {
+    let side = |n: u16| {
+        if u32::from(size.width) * u32::from(size.height) > MAX_CELLS { n.min(MAX_SIDE) } else { n }
+    };
+    Rect::from((Position::ORIGIN, Size::new(side(size.width), side(size.height))))
 }
 
 /// The terminal while it is ours. Dropping it gives the terminal back.
@@ -155,8 +191,13 @@ impl Screen {
     pub fn open() -> io::Result<Self> {
         install_panic_hook();
         enter()?;
-        let out = BufWriter::with_capacity(1 << 16, io::stdout());
-        match ratatui::Terminal::new(CrosstermBackend::new(out)) {
+        let backend = CrosstermBackend::new(BufWriter::with_capacity(1 << 16, io::stdout()));
+        let opened = backend.size().and_then(|size| {
+            // Resized by hand: a terminal that is not believed must not decide how large a frame is.
+            let viewport = Viewport::Fixed(believed(size));
+            ratatui::Terminal::with_options(backend, TerminalOptions { viewport })
+        });
+        match opened {
             Ok(inner) => Ok(Self { inner }),
             Err(error) => {
                 leave();
@@ -171,7 +212,11 @@ impl Screen {
     /// The terminal cannot be written to.
     pub fn draw(&mut self, draw: impl FnOnce(&mut Frame)) -> io::Result<()> {
         let _lock = writing();
+        let area = believed(self.inner.size()?);
         queue!(self.inner.backend_mut(), BeginSynchronizedUpdate)?;
+        if area != self.inner.get_frame().area() {
+            self.inner.resize(area)?;
+        }
         let drawn = self.inner.draw(draw).map(|_| ());
         // Also where drawing failed: a terminal that waits for the end shows nothing.
         execute!(self.inner.backend_mut(), EndSynchronizedUpdate)?;
@@ -185,13 +230,26 @@ impl Screen {
     pub fn forget(&mut self) -> io::Result<()> {
         let _lock = writing();
         // `Terminal::clear` asks the terminal where its cursor is, and the answer would race with the reader of keys.
-        let size = self.inner.size()?;
-        self.inner.resize(Rect::from((Position::ORIGIN, size)))
+        let area = believed(self.inner.size()?);
+        self.inner.resize(area)
     }
 }
 
 impl Drop for Screen {
     fn drop(&mut self) {
         leave();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_of_impossible_size_is_not_believed() {
+        assert_eq!(believed(Size::new(65_535, 65_535)), Rect::new(0, 0, MAX_SIDE, MAX_SIDE));
+        assert_eq!(believed(Size::new(65_535, 2)), Rect::new(0, 0, 65_535, 2));
+        assert_eq!(believed(Size::new(200, 60)), Rect::new(0, 0, 200, 60));
+        assert_eq!(believed(Size::new(0, 0)), Rect::new(0, 0, 0, 0));
     }
 }

@@ -124,7 +124,7 @@ fn a_panic_gives_the_terminal_back_and_is_told() {
 
 #[test]
 fn ending_signals_give_the_terminal_back() {
-    for name in ["TERM", "HUP", "INT", "QUIT"] {
+    for name in ["TERM", "HUP", "INT", "QUIT", "ABRT", "USR1", "USR2", "ALRM", "XCPU", "VTALRM"] {
         let mut pty = start();
         pty.signal(name);
         assert!(!pty.finish().success(), "{name}");
@@ -203,4 +203,34 @@ fn held_keys_are_drained_before_drawing() {
     let frames: usize =
         text.lines().find_map(|l| l.trim().strip_suffix(" frames")?.parse().ok()).unwrap_or_else(|| panic!("{text}"));
     assert!(frames < 1000, "{frames} frames for 2000 keys");
+}
+
+/// Signals after a stop, in the order in which they are sent.
+const ORDERS: [&[&str]; 4] =
+    [&["TERM", "CONT"], &["HUP", "CONT"], &["CONT", "TERM"], &["CONT", "TSTP", "CONT", "TERM"]];
+
+#[test]
+fn however_a_stopped_process_is_ended_the_terminal_is_sane() {
+    const TRIALS: usize = 40;
+    let next = std::sync::atomic::AtomicUsize::new(0);
+    let work = || {
+        loop {
+            let trial = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            let Some(order) = ORDERS.get(trial / TRIALS) else { return };
+            let mut pty = start();
+            pty.send("\x1a");
+            pty.wait_stopped();
+            for signal in *order {
+                pty.signal(signal);
+                // Sometimes the process gets to run in between.
+                std::thread::sleep(Duration::from_micros(trial as u64 % 5 * 700));
+            }
+            // A stop may have come last.
+            if !pty.ended_within(Duration::from_secs(2)) {
+                pty.signal("CONT");
+            }
+            assert!(!pty.finish().success(), "{order:?}");
+        }
+    };
+    std::thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(work))));
 }

@@ -151,6 +151,18 @@ impl Pty {
         self.wait("the terminal given back", restored);
     }
 
+    /// Whether the program ends within `time`.
+    pub fn ended_within(&mut self, time: Duration) -> bool {
+        let start = Instant::now();
+        while start.elapsed() < time {
+            if self.child.try_wait().expect("waited").is_some() {
+                return true;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        false
+    }
+
     /// Waits for the end of the program and of its output; its exit status.
     pub fn finish(&mut self) -> ExitStatus {
         let start = Instant::now();
@@ -166,6 +178,11 @@ impl Pty {
             let left = PATIENCE.saturating_sub(start.elapsed());
             assert!(!left.is_zero(), "output not closed");
             shown = self.shown.1.wait_timeout(shown, left).expect("wait").0;
+        }
+        // Lines are read and keys are shown again.
+        if let Some(mode) = self.master.get_termios() {
+            let flags = format!("{:?}", mode.local_flags);
+            assert!(flags.contains("ICANON") && flags.contains("ECHO"), "the terminal is raw: {flags}");
         }
         assert!(
             restored(shown.parser.screen()),
