@@ -5,8 +5,10 @@ use std::path::PathBuf;
 
 use super::global::Global;
 use super::{Failure, check_decoding, check_gradients, check_lints, common, value};
+use crate::debug::expected::{self, Compared, Wrong};
 use crate::debug::lints::{self, Decoding, Finding};
-use crate::session::{Session, view};
+use crate::session::Session;
+use crate::text::number::exact;
 use crate::text::{Lang, Msg, escape};
 use crate::trace::AnyTrace;
 use crate::trace::derive::replay_node;
@@ -49,16 +51,6 @@ struct RunReport {
     first: Option<(String, Vec<usize>)>,
 }
 
-/// What comparing one expected value found.
-#[derive(Debug)]
-struct ExpectedReport {
-    run: usize,
-    path: String,
-    values: usize,
-    wrong: usize,
-    largest: f64,
-}
-
 /// Checks a scenario.
 ///
 /// # Errors
@@ -72,14 +64,14 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
         let trace = session.trace(i).map_err(common::cannot_run)?;
         runs.push(replay(&session.runs[i].name, trace));
     }
-    let expected = expected(&session)?;
+    let expected = expected::compare(&session).map_err(Failure::User)?;
     let decoding = Decoding::of(&session, wanted).map_err(|e| Failure::User(e.message()))?;
     let lints = lints::check_with(&session, wanted, &decoding);
     let lints = lints.map_err(|e| common::cannot_run(&e))?;
     let decoding = check_decoding::Report::of(&session, decoding, wanted);
     let gradients = args.gradients.then(|| check_gradients::compare(&session, only, args.tolerance)).transpose()?;
     let good = runs.iter().all(|r| r.different == 0)
-        && expected.iter().all(|e| e.wrong == 0)
+        && expected.iter().all(|e| e.wrong.is_empty())
         && check_lints::good(&lints, args.strict)
         && gradients.as_ref().is_none_or(check_gradients::Report::good);
     let mut out = BufWriter::new(io::stdout().lock());
@@ -117,29 +109,10 @@ fn replay(name: &str, trace: &AnyTrace) -> RunReport {
     report
 }
 
-fn expected(session: &Session) -> Result<Vec<ExpectedReport>, Failure> {
-    let mut out = Vec::new();
-    for e in &session.scenario.expected {
-        let run = e.run.as_deref().map_or(Ok(0), |name| common::run(session, name))?;
-        let view = view(session, run, "", &e.path, &e.slice).map_err(|p| Failure::User(p.msg))?;
-        let value = session.trace(run).map_err(common::cannot_run)?.value(view.node);
-        let allowed = e.allowed(session.scenario.precision, session.precision);
-        let far: Vec<f64> = view.cells.flats().zip(&e.values).map(|(i, want)| (value.get(i) - want).abs()).collect();
-        out.push(ExpectedReport {
-            run,
-            path: e.path.clone(),
-            values: far.len(),
-            wrong: far.iter().filter(|d| d.is_nan() || **d > allowed).count(),
-            largest: far.iter().copied().fold(0.0, f64::max),
-        });
-    }
-    Ok(out)
-}
-
 /// Everything that the text tells.
 struct Found<'a> {
     runs: &'a [RunReport],
-    expected: &'a [ExpectedReport],
+    expected: &'a [Compared],
     decoding: &'a check_decoding::Report,
     lints: &'a [Finding],
 }
@@ -169,16 +142,26 @@ impl Found<'_> {
                 writeln!(out, "{}", say(msg))?;
             }
         }
-        for e in self.expected.iter().filter(|e| e.wrong > 0) {
+        for e in self.expected.iter().filter(|e| !e.wrong.is_empty()) {
             let msg = Msg::new("check.expected_wrong")
                 .arg("path", escape(&e.path))
-                .arg("wrong", e.wrong)
+                .arg("wrong", e.wrong.len())
                 .arg("values", e.values)
                 .arg("largest", format!("{:e}", e.largest));
             writeln!(out, "{}", say(msg))?;
+            for w in e.wrong.iter().take(MAX_LISTED) {
+                writeln!(out, "{}", say(wrong_cell(session, e, w)))?;
+            }
+            if e.wrong.len() > MAX_LISTED {
+                writeln!(out, "{}", say(Msg::new("check.expected_more").arg("count", e.wrong.len() - MAX_LISTED)))?;
+            }
+            let note = session.scenario.expected[e.entry].note.of(lang);
+            if !note.is_empty() {
+                writeln!(out, "    {}", escape(note))?;
+            }
         }
-        let count = |of: fn(&ExpectedReport) -> usize| self.expected.iter().map(of).sum::<usize>();
-        let (all, wrong) = (count(|e| e.values), count(|e| e.wrong));
+        let count = |of: fn(&Compared) -> usize| self.expected.iter().map(of).sum::<usize>();
+        let (all, wrong) = (count(|e| e.values), count(|e| e.wrong.len()));
         let msg = Msg::new("check.expected").arg("right", all - wrong).arg("all", all);
         writeln!(out, "{}", say(msg))?;
         self.decoding.write_text(out, lang)?;
@@ -186,6 +169,25 @@ impl Found<'_> {
         let verdict = Msg::new(if good { "check.good" } else { "check.bad" });
         writeln!(out, "{}", say(verdict))
     }
+}
+
+/// Cells of one expectation that the text lists.
+const MAX_LISTED: usize = 8;
+
+/// Where one value is not as expected, what was, and what is there.
+fn wrong_cell(session: &Session, e: &Compared, w: &Wrong) -> Msg {
+    let index: String = w.index.iter().map(|i| format!("[{i}]")).collect();
+    Msg::new("check.expected_cell")
+        .arg("run", &session.runs[e.run].name)
+        .arg("path", &e.path)
+        .arg("cell", index)
+        .arg("expected", exact(w.expected))
+        .arg("found", exact(w.found))
+}
+
+/// A number; what JSON has no number for is a string.
+fn number(x: f64) -> serde_json::Value {
+    if x.is_finite() { x.into() } else { exact(x).into() }
 }
 
 /// Per cent, never rounded up to 100.
@@ -196,7 +198,7 @@ fn percent(part: u64, of: u64) -> String {
     format!("{:.4}", (part as f64 / of as f64 * 100.0).min(99.9999))
 }
 
-fn to_json(session: &Session, runs: &[RunReport], expected: &[ExpectedReport], good: bool) -> serde_json::Value {
+fn to_json(session: &Session, runs: &[RunReport], expected: &[Compared], good: bool) -> serde_json::Value {
     serde_json::json!({
         "scenario": session.scenario.name,
         "precision": format!("{:?}", session.precision).to_lowercase(),
@@ -220,8 +222,14 @@ fn to_json(session: &Session, runs: &[RunReport], expected: &[ExpectedReport], g
             "run": session.runs[e.run].name,
             "path": e.path,
             "values": e.values,
-            "wrong": e.wrong,
-            "largest_difference": e.largest,
+            "wrong": e.wrong.len(),
+            "largest_difference": number(e.largest),
+            "cells": e.wrong.iter().map(|w| serde_json::json!({
+                "cell": w.index,
+                "position": w.position,
+                "expected": number(w.expected),
+                "found": number(w.found),
+            })).collect::<Vec<_>>(),
         })).collect::<Vec<_>>(),
     })
 }

@@ -7,7 +7,7 @@ use super::global::Global;
 use super::{Failure, common, value};
 use crate::session::Session;
 use crate::text::{Align, Cells, Lang, escape};
-use crate::walkthrough::{Step, expand};
+use crate::walkthrough::Step;
 
 /// Arguments.
 #[derive(Clone, Debug, clap::Args)]
@@ -47,7 +47,7 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     for step in steps.list() {
         list.push(step.clone());
         if args.expand {
-            list.extend(expand(&session.runs[step.run].program, step));
+            list.extend(session.expand(step));
         }
     }
     if args.json {

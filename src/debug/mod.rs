@@ -8,6 +8,7 @@ pub mod causality;
 pub mod compare;
 pub mod condition;
 pub mod eval_context;
+pub mod expected;
 pub mod expr;
 pub mod grammar;
 pub mod lints;

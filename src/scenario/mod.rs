@@ -3,15 +3,19 @@
 pub mod diagnostic;
 pub mod edit;
 pub mod files;
+pub mod guard;
 pub mod lint;
 mod load;
 mod npz;
+pub mod numbers;
 pub mod place;
 pub mod rewrite;
 pub mod schema;
+pub mod symbols;
 pub mod syntax;
 pub mod tensors;
 pub mod tokenise;
+mod unique;
 pub mod weights;
 mod write;
 

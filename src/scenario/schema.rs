@@ -6,9 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use super::edit::Edit;
 use super::lint::Lint;
+use super::numbers::Numbers;
 use super::rewrite::Rewrite;
+use super::unique;
 use crate::model::config::ModelConfig;
 use crate::tensor::Precision;
+use crate::text::Lang;
 
 /// Text in both languages; one may be left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,6 +21,19 @@ pub struct Text {
     pub en: String,
     /// Chinese.
     pub zh: String,
+}
+
+impl Text {
+    /// Whether there is none in either language.
+    pub fn is_empty(&self) -> bool {
+        self.en.is_empty() && self.zh.is_empty()
+    }
+
+    /// The text in `lang`; the other language where only that is given. Untrusted.
+    pub fn of(&self, lang: Lang) -> &str {
+        let (first, second) = if lang == Lang::Zh { (&self.zh, &self.en) } else { (&self.en, &self.zh) };
+        if first.is_empty() { second } else { first }
+    }
 }
 
 /// A scenario.
@@ -63,10 +79,10 @@ pub struct Scenario {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub edits: Vec<Edit>,
     /// Remarks by path, which stand beside the steps of automatic plans that show it.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "unique::map")]
     pub remarks: BTreeMap<String, Text>,
     /// Short names of tensors.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "unique::map")]
     pub symbols: BTreeMap<String, Place>,
     /// Numbered steps; an automatic plan where there are none.
     #[serde(default)]
@@ -145,14 +161,46 @@ pub struct Input {
     pub eos: bool,
     /// Pad all to this length; to the longest unless given.
     pub length: Option<usize>,
-    /// Id of padding; that of `<pad>` unless given.
+    /// Id of padding; that of `<pad>` unless given. Where it is given, tokens that have it already are padding too,
+    /// wherever they are; of an id that ends sentences as well, all but the first after the text.
     pub pad: Option<i64>,
+    /// Where sentences are padded.
+    pub pad_side: PadSide,
     /// Which tokens are real, `(B, T)`; from the padding unless given.
     pub real: Option<Vec<Vec<bool>>>,
+    /// Positions of the tokens.
+    pub positions: PositionIds,
     /// A mask of one's own, true where visible.
     pub mask: Option<MaskInput>,
+    /// Of a source: which of its tokens the decoder's cross-attention sees, in place of what `real` and `mask` hide
+    /// from it. `Square` has a row for each token of the target, `(B, T, S)`.
+    pub cross_mask: Option<MaskInput>,
     /// Token types.
     pub types: Option<Vec<Vec<i64>>>,
+}
+
+/// On which side of a sentence padding is put.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PadSide {
+    /// After it.
+    #[default]
+    Right,
+    /// Before it, as decoders that generate in batches need it.
+    Left,
+}
+
+/// Positions of tokens.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub enum PositionIds {
+    /// All tokens are counted, from 0.
+    #[default]
+    Counted,
+    /// Only real tokens are counted, from 0 in each sentence: those of a sentence padded left are as those of the
+    /// sentence alone.
+    SkipPadding,
+    /// These, `(B, T)`.
+    Ids(Vec<Vec<i64>>),
 }
 
 /// A mask in one of its three usual shapes, true where visible. Keys that a source hides from all alike (the first two
@@ -189,6 +237,7 @@ pub enum Labels {
 #[serde(deny_unknown_fields, default)]
 pub struct Weights {
     /// Values by parameter path.
+    #[serde(deserialize_with = "unique::map")]
     pub values: BTreeMap<String, WeightValue>,
     /// Files, later ones before earlier ones.
     pub files: Vec<WeightFile>,
@@ -225,7 +274,7 @@ pub struct WeightFile {
     #[serde(default)]
     pub prefix: String,
     /// Names in the file by parameter path, where they are not the path itself.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "unique::map")]
     pub names: BTreeMap<String, String>,
     /// Parameters that tensors of the file become by rewrites, by parameter path.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -439,6 +488,15 @@ pub enum Decode {
         #[serde(default)]
         seed: u64,
     },
+    /// Several prompts at once, each going on with its most probable token. Shorter ones are padded before them, and the
+    /// padding is hidden and has no position: each is decoded as it would be alone. The call with which all have ended
+    /// is the last.
+    Batch {
+        /// The prompts.
+        from: Vec<Prefix>,
+        /// Most new tokens.
+        max_new: usize,
+    },
     /// Beam search. The call with which all beams have ended is the last.
     Beam {
         /// First tokens.
@@ -598,7 +656,7 @@ pub enum ViewSpec {
     Part(String, String, String),
 }
 
-/// A value that a run must reproduce.
+/// Values that a run must reproduce.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Expected {
@@ -610,28 +668,45 @@ pub struct Expected {
     /// Slice.
     #[serde(default)]
     pub slice: String,
-    /// Values, row-major.
-    pub values: Vec<f64>,
-    /// Largest difference.
-    #[serde(default = "half_of_the_fourth_decimal")]
-    pub tolerance: f64,
+    /// Values, row-major, in one list or in lists nested as the axes are.
+    pub values: Numbers,
+    /// Largest difference; half of the fourth decimal where no limit is given at all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tolerance: Option<f64>,
+    /// Largest difference as a share of the expected value; added to `tolerance`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relative: Option<f64>,
+    /// The values are as printed with so many decimals: what was computed must round to them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub printed: Option<u8>,
+    /// What is peculiar about these values, such as a misprint where they were published; `check` prints it with a
+    /// difference.
+    #[serde(default, skip_serializing_if = "Text::is_empty")]
+    pub note: Text,
 }
 
 /// How far f32 may carry a figure of f64 from its value, in parts of the largest figure given with it: a run rounds each
 /// of its operations to half a part in 2²³, and a figure gathers some dozens of these.
 const F32_DRIFT: f64 = 64.0 * f32::EPSILON as f64;
 
-impl Expected {
-    /// The largest difference that a run of `computed` numbers may show, where the figures are of a run of `stated` ones.
-    pub fn allowed(&self, stated: Precision, computed: Precision) -> f64 {
-        if (stated, computed) != (Precision::F64, Precision::F32) {
-            return self.tolerance;
-        }
-        let scale = self.values.iter().fold(0.0, |most: f64, x| most.max(x.abs()));
-        self.tolerance + F32_DRIFT * scale.max(1.0)
-    }
-}
+/// Half of the fourth decimal.
+const USUAL_TOLERANCE: f64 = 5e-5;
 
-fn half_of_the_fourth_decimal() -> f64 {
-    5e-5
+impl Expected {
+    /// The largest difference from `value` that a run of `computed` numbers may show, where the figures are of a run of
+    /// `stated` ones.
+    pub fn allowed(&self, value: f64, stated: Precision, computed: Precision) -> f64 {
+        // A number that lies half-way between two printed ones may have been printed as either.
+        let half = |digits: u8| 0.5 * 0.1_f64.powi(digits.into()) * (1.0 + 1e-9);
+        let given = self.tolerance.unwrap_or(0.0)
+            + self.relative.map_or(0.0, |r| r * value.abs())
+            + self.printed.map_or(0.0, half);
+        let limited = self.tolerance.is_some() || self.relative.is_some() || self.printed.is_some();
+        let allowed = if limited { given } else { USUAL_TOLERANCE };
+        if (stated, computed) != (Precision::F64, Precision::F32) {
+            return allowed;
+        }
+        let scale = self.values.flat().iter().fold(0.0, |most: f64, x| most.max(x.abs()));
+        allowed + F32_DRIFT * scale.max(1.0)
+    }
 }

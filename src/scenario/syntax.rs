@@ -6,6 +6,7 @@ use serde_path_to_error::Segment as Step;
 use super::diagnostic::{Diagnostic, Problem, nearest};
 use super::place::{self, Segment};
 use super::schema::Scenario;
+use super::unique;
 use crate::text::{Msg, escape};
 
 /// Deepest nesting of brackets. A scenario has about ten levels; the rest is room.
@@ -102,6 +103,15 @@ fn explain(text: &str, mut path: Vec<Segment>, error: &ron::error::SpannedError)
         Error::DuplicateStructField { field, .. } => {
             path.push(Segment::Key((*field).to_owned()));
             (Msg::new("syntax.field_twice").arg("name", field), None)
+        }
+        Error::Message(why) if why.starts_with(unique::TWICE) => {
+            let key = &why[unique::TWICE.len()..];
+            // The reader is past the second one.
+            byte = text[..byte].rfind(&format!("{key:?}")).unwrap_or(byte);
+            if path.last() != Some(&Segment::Key(key.to_owned())) {
+                path.push(Segment::Key(key.to_owned()));
+            }
+            (Msg::new("syntax.key_twice").arg("name", escape(key)), None)
         }
         Error::ExceededRecursionLimit => {
             (Msg::new("scenario.nesting").arg("most", MAX_LEVELS), Some(Msg::new("scenario.syntax_help")))

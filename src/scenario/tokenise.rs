@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use unicode_normalization::UnicodeNormalization;
+
 use super::diagnostic::Problem;
 use super::schema::{Characters, Vocabulary};
 use crate::source::Tokenizer;
@@ -192,14 +194,29 @@ impl Vocab {
             let token = |id: u32| Token { text: self.word(i64::from(id)), id: i64::from(id), unknown: false };
             return Ok(ids.into_iter().map(token).collect());
         }
+        let unknown = |tokens: &Result<Vec<Token>, Msg>| match tokens {
+            Ok(tokens) => tokens.iter().filter(|t| t.unknown).count(),
+            Err(_) => usize::MAX,
+        };
+        let mut best = self.encode_exactly(text);
+        if unknown(&best) > 0 && !text.is_ascii() {
+            // The same letter may be written as one code point or as several.
+            let forms: [String; 2] = [text.nfc().collect(), text.nfd().collect()];
+            for form in forms.iter().filter(|f| *f != text) {
+                let other = self.encode_exactly(form);
+                if unknown(&other) < unknown(&best) {
+                    best = other;
+                }
+            }
+        }
+        best
+    }
+
+    fn encode_exactly(&self, text: &str) -> Result<Vec<Token>, Msg> {
         if self.entries.is_empty() {
             return Err(Msg::new("scenario.no_text_vocabulary"));
         }
-        let pieces = if self.characters {
-            self.cut(text)
-        } else {
-            text.split_whitespace().flat_map(|part| self.longest(part)).collect()
-        };
+        let pieces = if self.characters { self.cut(text) } else { self.words_of(text) };
         let unknown = self.id("<unk>");
         pieces
             .into_iter()
@@ -211,6 +228,23 @@ impl Vocab {
                 }
             })
             .collect()
+    }
+
+    /// Pieces of a text at the word level. Words of a vocabulary may begin with the space that stands before them
+    /// (byte-pair encodings do that): such a word goes before the same one without a space.
+    fn words_of(&self, text: &str) -> Vec<String> {
+        let mut pieces = Vec::new();
+        let mut spaced = text.starts_with(char::is_whitespace);
+        for part in text.split_whitespace() {
+            let with_space = format!(" {part}");
+            let cut = if spaced { self.longest(&with_space) } else { Vec::new() };
+            // A space alone is no word of the text.
+            let alone = cut.first().is_none_or(|first| first == " ");
+            let known = !alone && cut.iter().all(|piece| self.index.contains_key(piece));
+            pieces.extend(if known { cut } else { self.longest(part) });
+            spaced = true;
+        }
+        pieces
     }
 
     fn longest(&self, part: &str) -> Vec<String> {
@@ -263,6 +297,27 @@ mod tests {
         assert_eq!((w.word(2), w.word(3), w.len()), ("b".into(), "a".into(), 4));
         let t = w.encode("Bx").expect("tokens");
         assert_eq!((t[0].id, t[1].id, t[1].unknown), (2, 1, true));
+    }
+
+    #[test]
+    fn words_that_begin_with_their_space_are_reached() {
+        let w = words(&["<eos>", "Hello", " world", "world", " ", "wor", "ld", " the"]);
+        let ids = |t: &str| w.encode(t).map(|t| t.iter().map(|t| t.id).collect::<Vec<_>>());
+        assert_eq!(ids("Hello the world"), Ok(vec![1, 7, 2]));
+        assert_eq!(ids("world world"), Ok(vec![3, 2]));
+        assert_eq!(ids("Hello Hello"), Ok(vec![1, 1]));
+        assert!(ids("the world").is_err());
+    }
+
+    #[test]
+    fn a_letter_of_two_code_points_is_the_same_letter() {
+        let composed = words(&["é", "a"]);
+        let decomposed = words(&["e\u{301}", "a"]);
+        for w in [composed, decomposed] {
+            for text in ["é a", "e\u{301} a"] {
+                assert_eq!(w.encode(text).map(|t| t[0].id), Ok(0), "{text:?}");
+            }
+        }
     }
 
     #[test]

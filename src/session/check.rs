@@ -6,7 +6,7 @@ use crate::model::config::ModelConfig;
 use crate::model::limits::{self, Extent};
 use crate::model::params::{VocabSizes, cacheable};
 use crate::scenario::diagnostic::Problem;
-use crate::scenario::schema::{Decode, Init, Input, Labels, Optimiser, Prefix, Run, Scenario};
+use crate::scenario::schema::{Decode, Init, Input, Labels, Optimiser, OptimiserKind, Prefix, Run, Scenario};
 use crate::scenario::tokenise::Vocab;
 use crate::tensor::Precision;
 use crate::text::{Msg, escape};
@@ -67,6 +67,7 @@ pub(super) fn settings(
         }
     }
     initialisers(s, &mut found);
+    expectations(s, &mut found);
     found
 }
 
@@ -142,12 +143,26 @@ fn needs(s: &Scenario, run: &Run, at: &str, model: &ModelConfig, inputs: &Inputs
             if model.decoder.is_none() || model.output.none {
                 found.push(missing("scenario.run_needs_decoder"));
             }
-            if let Some(source) = inputs.source.as_ref().filter(|s| s.batch > 1) {
+            if inputs.source.as_ref().and_then(|s| s.cross.as_ref()).is_some_and(|m| m.per_query) {
+                found.push(missing("scenario.cross_rows_of_decoding"));
+            }
+            let prompts = match run {
+                Run::Inference { decode: Decode::Batch { from, .. }, .. } => from.len(),
+                _ => 1,
+            };
+            if let Some(source) = inputs.source.as_ref().filter(|s| s.batch > 1 && s.batch != prompts) {
                 let msg = Msg::new("scenario.one_source").arg("run", escape(run.name())).arg("count", source.batch);
                 found.push(Problem::new(at, msg));
             }
         }
         _ => {}
+    }
+}
+
+fn max_new_fits(new: usize, at: &str, found: &mut Vec<Problem>) {
+    if new == 0 || new > MAX_NEW {
+        let msg = Msg::new("scenario.max_new").arg("value", new);
+        found.push(Problem::new(format!("{at}.max_new"), msg));
     }
 }
 
@@ -169,15 +184,27 @@ fn decode(decode: &Decode, cached: bool, at: &str, words: &Vocab, found: &mut Ve
             }
             return extents;
         }
+        Decode::Batch { from: prompts, max_new } => {
+            if prompts.is_empty() {
+                found.push(Problem::new(format!("{at}.from"), Msg::new("scenario.no_prefixes")));
+            }
+            for (i, p) in prompts.iter().enumerate() {
+                from(format!("{at}.from[{i}]"), p, *max_new, found);
+            }
+            let longest = extents.iter().map(|e| e.target).max().unwrap_or(0);
+            for extent in &mut extents {
+                (extent.batch, extent.target) = (prompts.len(), longest);
+            }
+            extents.truncate(1);
+            max_new_fits(*max_new, at, found);
+            return extents;
+        }
         Decode::Greedy { from, max_new }
         | Decode::Sample { from, max_new, .. }
         | Decode::Beam { from, max_new, .. } => (from, *max_new),
     };
     from(format!("{at}.from"), first, new, found);
-    if new == 0 || new > MAX_NEW {
-        let msg = Msg::new("scenario.max_new").arg("value", new);
-        found.push(Problem::new(format!("{at}.max_new"), msg));
-    }
+    max_new_fits(new, at, found);
     if let Decode::Beam { beams, .. } = decode {
         if *beams == 0 || *beams > MAX_BEAMS {
             let msg = Msg::new("scenario.beams").arg("value", beams).arg("most", MAX_BEAMS);
@@ -260,7 +287,7 @@ fn optimiser(o: &Optimiser, at: &str, found: &mut Vec<Problem>) {
     let not_negative = |x: f64| x.is_finite() && x >= 0.0;
     let positive = |x: f64| x.is_finite() && x > 0.0;
     let checks = [
-        ("lr", o.lr, not_negative(o.lr), "scenario.not_negative"),
+        ("lr", o.lr, positive(o.lr), "scenario.positive"),
         ("weight_decay", o.weight_decay, not_negative(o.weight_decay), "scenario.not_negative"),
         ("momentum", o.momentum, below_one(o.momentum), "scenario.below_one"),
         ("betas[0]", o.betas.0, below_one(o.betas.0), "scenario.below_one"),
@@ -274,6 +301,44 @@ fn optimiser(o: &Optimiser, at: &str, found: &mut Vec<Problem>) {
             let msg = Msg::new(key).arg("value", value);
             let help = Msg::new("scenario.optimiser_help");
             found.push(Problem::new(format!("{at}.{field}"), msg).help(help));
+        }
+    }
+    let usual = Optimiser::default();
+    let sgd = o.kind == OptimiserKind::Sgd;
+    let unread = [
+        ("momentum", !sgd && o.momentum != usual.momentum),
+        ("betas", sgd && o.betas != usual.betas),
+        ("eps", sgd && o.eps != usual.eps),
+    ];
+    for (field, _) in unread.into_iter().filter(|u| u.1) {
+        let msg = Msg::new("scenario.optimiser_unread").arg("field", field).arg("kind", format!("{:?}", o.kind));
+        found.push(Problem::new(format!("{at}.{field}"), msg));
+    }
+}
+
+/// A limit beyond this holds whatever a run computes.
+const LARGEST_TOLERANCE: f64 = 1e9;
+/// No f64 has more decimals that mean something.
+const MOST_PRINTED: u8 = 17;
+
+/// Expectations that hold whatever is computed, or never.
+fn expectations(s: &Scenario, found: &mut Vec<Problem>) {
+    for (i, e) in s.expected.iter().enumerate() {
+        let at = format!("expected[{i}]");
+        for (field, limit, most) in
+            [("tolerance", e.tolerance, LARGEST_TOLERANCE), ("relative", e.relative, LARGEST_TOLERANCE)]
+        {
+            if let Some(x) = limit.filter(|x| !(*x >= 0.0 && *x < most)) {
+                let msg = Msg::new("scenario.tolerance").arg("value", x);
+                found.push(Problem::new(format!("{at}.{field}"), msg));
+            }
+        }
+        if let Some(digits) = e.printed.filter(|d| *d > MOST_PRINTED) {
+            let msg = Msg::new("scenario.printed").arg("value", digits).arg("most", MOST_PRINTED);
+            found.push(Problem::new(format!("{at}.printed"), msg));
+        }
+        if e.values.flat().iter().any(|x| x.is_nan()) {
+            found.push(Problem::new(format!("{at}.values"), Msg::new("scenario.expected_nan")));
         }
     }
 }

@@ -18,7 +18,9 @@ use crate::model::{Forward, ModelBuilder, Outputs, forward};
 use crate::program::autodiff::backward;
 use crate::program::{BuildError, Builder, Program};
 use crate::scenario::diagnostic::{Problem, nearest};
+use crate::scenario::guard;
 use crate::scenario::schema::{self, Decode, Scenario, ViewSpec, Vocabulary};
+use crate::scenario::symbols::is_name;
 use crate::scenario::tokenise::Vocab;
 use crate::scenario::weights;
 use crate::source::{Mapped, Tokenizer};
@@ -38,9 +40,6 @@ pub struct Options {
     /// parameters before it. 0 and 1 are the first.
     pub update: u64,
 }
-
-/// Largest file that a scenario may name: 64 GiB.
-const LARGEST_FILE: u64 = 64 << 30;
 
 /// More numbers than are made only to see what else is wrong.
 const MANY_NUMBERS: usize = 1 << 24;
@@ -64,14 +63,7 @@ pub(super) fn open_beside(
     let folder = origin.and_then(Path::parent);
     let locate = |name: &str| -> Result<PathBuf, Msg> {
         let path = folder.map_or_else(|| Path::new(name).to_owned(), |f| f.join(name));
-        let unreadable = |e: std::io::Error| {
-            Msg::new("scenario.unreadable").arg("file", escape(&path.display().to_string())).arg("why", e)
-        };
-        let meta = std::fs::metadata(&path).map_err(unreadable)?;
-        // A pipe would wait for a writer, and a device has no end.
-        if meta.len() > LARGEST_FILE || !meta.is_file() {
-            return Err(unreadable(std::io::Error::other("not a file of this kind")));
-        }
+        guard::regular(&path, guard::MAX_TENSORS)?;
         Ok(path)
     };
     let read_text = |name: &str| -> Result<String, Msg> {
@@ -201,6 +193,11 @@ pub(super) fn open_beside(
             return Err(vec![Problem::new(format!("edits[{i}]"), msg)]);
         }
         let run = session.training_run().ok_or_else(|| vec![Problem::new("runs", Msg::new("train.no_loss"))])?;
+        let steps = session.optimiser_of(run).steps as u64;
+        if made > steps {
+            let msg = Msg::new("train.update_beyond").arg("update", options.update).arg("steps", steps);
+            return Err(vec![Problem::new("", msg)]);
+        }
         session.advance(run, made).map_err(|stopped| vec![Problem::new("", Msg::from(&stopped))])?;
     }
     for (run, held) in session.runs.iter_mut().zip(resolved.held) {
@@ -346,6 +343,10 @@ pub(super) fn calls(s: &Session, decode: &Decode, at: &str) -> Result<Calls, Pro
             let choice = Choice::Sample { temperature: *temperature, top_k: *top_k, top_p: *top_p, seed: *seed };
             (from, *max_new, choice)
         }
+        Decode::Batch { from, max_new } => {
+            let ids = from.iter().enumerate().map(|(i, p)| prefix(&format!("{at}.decode.from[{i}]"), p, words));
+            return Ok(Calls::Batch { from: ids.collect::<Result<_, _>>()?, max_new: *max_new });
+        }
         Decode::Beam { from, max_new, beams } => {
             return Ok(Calls::Beam {
                 from: prefix(&format!("{at}.decode.from"), from, words)?,
@@ -364,6 +365,11 @@ pub(super) fn walkthrough(s: &Session) -> Result<Vec<Step>, Vec<Problem>> {
     let mut problems = Vec::new();
     for (name, place) in &s.scenario.symbols {
         let at = format!("symbols.\"{name}\"");
+        if !is_name(name) {
+            let msg = Msg::new("scenario.symbol_name").arg("name", escape(name));
+            problems.push(Problem::new(at, msg).near(format!("{name:?}:")));
+            continue;
+        }
         if let Err(p) = find_view(s, 0, place.run.as_deref(), name, &place.path, &place.slice, &at) {
             problems.push(p.near(format!("{name:?}:")));
         }
@@ -434,11 +440,7 @@ pub(super) fn walkthrough(s: &Session) -> Result<Vec<Step>, Vec<Problem>> {
     for (i, e) in s.scenario.expected.iter().enumerate() {
         let at = format!("expected[{i}]");
         match find_view(s, 0, e.run.as_deref(), "", &e.path, &e.slice, &at) {
-            Ok(view) if view.shape().len() != e.values.len() => problems.push(Problem::new(
-                format!("{at}.values"),
-                Msg::new("scenario.expected_count").arg("found", e.values.len()).arg("wanted", view.shape().len()),
-            )),
-            Ok(_) => {}
+            Ok(view) => problems.extend(misshapen(e, &view, &at)),
             Err(p) => problems.push(p),
         }
     }
@@ -456,6 +458,24 @@ fn run_of(s: &Session, default: usize, name: Option<&str>, at: &str) -> Result<u
             p = p.help(Msg::new("diagnostic.did_you_mean").arg("name", near));
         }
         p
+    })
+}
+
+/// What is wrong with the number or the nesting of expected values.
+fn misshapen(e: &schema::Expected, view: &View, at: &str) -> Option<Problem> {
+    let (flat, shape) = (e.values.flat(), view.shape());
+    let at = format!("{at}.values");
+    if shape.len() != flat.len() {
+        let msg = Msg::new("scenario.expected_count").arg("found", flat.len()).arg("wanted", shape.len());
+        return Some(Problem::new(at, msg));
+    }
+    // Axes of one need no brackets of their own.
+    let long = |dims: &[usize]| dims.iter().copied().filter(|n| *n != 1).collect::<Vec<_>>();
+    let nested = e.values.dims();
+    (nested.len() > 1 && long(nested) != long(shape.dims())).then(|| {
+        let found: Vec<String> = nested.iter().map(usize::to_string).collect();
+        let msg = Msg::new("scenario.expected_nesting").arg("found", found.join(" × ")).arg("wanted", shape);
+        Problem::new(at, msg)
     })
 }
 

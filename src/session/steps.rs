@@ -238,11 +238,16 @@ impl Session {
         update_plan(&r.program, run, loss, &steps, start)
     }
 
+    /// The sub-steps of a step; none where it is a single primitive.
+    pub fn expand(&self, step: &Step) -> Vec<Step> {
+        expand(&|run| &self.runs[run].program, step)
+    }
+
     /// The sub-step at `path` (`[40, 1]`), or the whole step (`[40]`).
     pub fn step_at(&self, steps: &Steps, path: &[u32]) -> Option<Step> {
         let mut step = steps.list().get(steps.position(*path.first()?)?)?.clone();
         for part in &path[1..] {
-            let inner = expand(&self.runs[step.run].program, &step);
+            let inner = self.expand(&step);
             step = inner.into_iter().nth((*part as usize).checked_sub(1)?)?;
         }
         Some(step)

@@ -6,21 +6,24 @@ use crate::program::{Leaf, Name, NodeId, Op, Program, Role as Quantity, ScopeId,
 use crate::tensor::slice::Slice;
 
 /// The sub-steps of `step`; none where it is a single primitive. A step with several results goes into one sub-step a
-/// result; a result goes into its primitives; a decoding call into its whole pass.
-pub fn expand(program: &Program, step: &Step) -> Vec<Step> {
-    if let Some(call) = decoding_call(program, step) {
+/// result; a result goes into its primitives; a decoding call into its whole pass. `program_of` gives the program of a
+/// run: a step may show tensors of several.
+pub fn expand<'p>(program_of: &dyn Fn(usize) -> &'p Program, step: &Step) -> Vec<Step> {
+    if let Some((call, run)) = decoding_call(program_of, step) {
+        let program = program_of(run);
         let none = |_: &str, _: &Slice| None;
         let inside = |id: NodeId| program.node(id).name.call == Some(call);
-        return numbered(step, plan(program, step.run, Detail::Grouped, &none, &inside));
+        return numbered(step, plan(program, run, Detail::Grouped, &none, &inside));
     }
-    let units = units(program, step);
+    let units = units(program_of, step);
     if units.len() > 1 {
-        let steps = units.into_iter().map(|views| part(program, step, views)).collect();
+        let steps = units.into_iter().map(|views| part(program_of, step, views)).collect();
         return numbered(step, steps);
     }
     let Some(main) = step.results().last() else {
         return Vec::new();
     };
+    let program = program_of(main.run);
     let nodes = primitives(program, main.node);
     if nodes.len() < 2 {
         return Vec::new();
@@ -37,22 +40,22 @@ fn numbered(parent: &Step, mut steps: Vec<Step>) -> Vec<Step> {
     steps
 }
 
-/// The decoding call that a whole step stands for: its views are of one call but not a stage of it.
-fn decoding_call(program: &Program, step: &Step) -> Option<u32> {
+/// The decoding call that a whole step stands for, and its run: its views are of one call but not a stage of it.
+fn decoding_call<'p>(program_of: &dyn Fn(usize) -> &'p Program, step: &Step) -> Option<(u32, usize)> {
     if step.number.len() > 1 {
         return None;
     }
-    let call = |v: &View| program.node(v.node).name.call;
+    let call = |v: &View| Some((program_of(v.run).node(v.node).name.call?, v.run));
     let first = call(step.views.first()?)?;
     let several = step.views.len() > 2 && step.views.iter().all(|v| call(v) == Some(first));
     several.then_some(first)
 }
 
 /// The step's views grouped by the computation they belong to: exp, sum and weights of one head are one unit.
-fn units(program: &Program, step: &Step) -> Vec<Vec<View>> {
-    let mut units: Vec<((Unit, String), Vec<View>)> = Vec::new();
+fn units<'p>(program_of: &dyn Fn(usize) -> &'p Program, step: &Step) -> Vec<Vec<View>> {
+    let mut units: Vec<((usize, Unit, String), Vec<View>)> = Vec::new();
     for view in &step.views {
-        let key = (unit_of(program, view.node), view.slice.to_string());
+        let key = (view.run, unit_of(program_of(view.run), view.node), view.slice.to_string());
         match units.iter_mut().find(|(k, _)| *k == key) {
             Some((_, views)) => views.push(view.clone()),
             None => units.push((key, vec![view.clone()])),
@@ -86,10 +89,11 @@ fn unit_of(program: &Program, id: NodeId) -> Unit {
     }
 }
 
-fn part(program: &Program, step: &Step, views: Vec<View>) -> Step {
+fn part<'p>(program_of: &dyn Fn(usize) -> &'p Program, step: &Step, views: Vec<View>) -> Step {
     let main = views.iter().rfind(|v| v.role == Role::Result).or(views.last()).expect("a unit has views").clone();
     Step {
-        title: title_of(program, main.node, &main.slice),
+        run: main.run,
+        title: title_of(program_of(main.run), main.node, &main.slice),
         note: LocalizedText::Empty,
         formula: String::new(),
         views,
@@ -137,7 +141,7 @@ fn primitives(program: &Program, id: NodeId) -> Vec<NodeId> {
 fn primitive(program: &Program, step: &Step, main: &View, id: NodeId) -> Option<Step> {
     let shape = program.node(id).shape;
     let slice = if main.slice.resolve(&shape).is_ok() { main.slice.clone() } else { Slice::all() };
-    let symbol = if let Some(view) = step.views.iter().find(|v| v.node == id) {
+    let symbol = if let Some(view) = step.views.iter().find(|v| v.run == main.run && v.node == id) {
         view.symbol.clone()
     } else {
         program.node(id).name.tail(1)
@@ -145,6 +149,7 @@ fn primitive(program: &Program, step: &Step, main: &View, id: NodeId) -> Option<
     let mut view = View::new(program, main.run, id, symbol, slice.clone()).ok()?;
     view.role = Role::Result;
     Some(Step {
+        run: main.run,
         title: LocalizedText::Message(
             crate::text::Msg::new("walk.primitive")
                 .arg("op", program.node(id).op.name())

@@ -9,10 +9,12 @@ use crate::app::answer::{Answer, Row};
 use crate::app::args::Place;
 use crate::app::messages::Level;
 use crate::app::ui::Ui;
+use crate::debug::expected::{self, Compared};
 use crate::debug::lints::{self, Finding};
 use crate::scenario::lint::{Lint, Severity};
 use crate::session::locate::step_of_cell;
 use crate::session::{Session, Steps};
+use crate::text::number::exact;
 use crate::text::{Lang, Msg, tr};
 
 /// What the lints found of a session. They run when they are asked for, not before: they look at every number of
@@ -21,6 +23,8 @@ use crate::text::{Lang, Msg, tr};
 pub(super) struct Checked {
     session: Arc<Session>,
     found: Vec<Finding>,
+    /// Expected values, compared.
+    expected: Vec<Compared>,
     /// The steps that `failed` speaks of, and by position in them the gravest finding.
     listed: Arc<Steps>,
     failed: BTreeMap<usize, usize>,
@@ -63,7 +67,9 @@ impl Navigator {
             Some(c) if Arc::ptr_eq(&c.session, &self.session) => c,
             _ => {
                 let found = lints::check(&self.session, |_| true).map_err(|e| e.message())?;
-                Checked { session: Arc::clone(&self.session), found, listed: Arc::default(), failed: BTreeMap::new() }
+                let expected = expected::compare(&self.session)?;
+                let session = Arc::clone(&self.session);
+                Checked { session, found, expected, listed: Arc::default(), failed: BTreeMap::new() }
             }
         };
         self.checked = Some(checked);
@@ -147,9 +153,12 @@ fn level(severity: Severity) -> Level {
     }
 }
 
+/// Cells of one expectation that are listed.
+const MAX_CELLS: usize = 64;
+
 fn answer(checked: &Checked, lang: Lang) -> Answer {
     let of = |s: Severity| checked.found.iter().filter(|f| f.severity == s).count();
-    if checked.found.is_empty() {
+    if checked.found.is_empty() && checked.expected.iter().all(|e| e.wrong.is_empty()) {
         return Answer::new(Msg::new("checks.none"));
     }
     let title = Msg::new("checks.title")
@@ -157,6 +166,20 @@ fn answer(checked: &Checked, lang: Lang) -> Answer {
         .arg("warnings", of(Severity::Warning))
         .arg("infos", of(Severity::Info));
     let mut answer = Answer::new(title);
+    for e in &checked.expected {
+        let run = &checked.session.runs[e.run].name;
+        for w in e.wrong.iter().take(MAX_CELLS) {
+            let index: String = w.index.iter().map(|i| format!("[{i}]")).collect();
+            let text = Msg::new("check.expected_cell")
+                .arg("run", run)
+                .arg("path", &e.path)
+                .arg("cell", index)
+                .arg("expected", exact(w.expected))
+                .arg("found", exact(w.found));
+            let place = Place { name: format!("{run}:{}", e.path), index: w.index.clone() };
+            answer.push(Row::new(text).level(Level::Error).action(Action::Go(place)));
+        }
+    }
     let mut sorted: Vec<&Finding> = checked.found.iter().collect();
     sorted.sort_by_key(|f| std::cmp::Reverse(f.severity));
     let mut explained: Vec<Lint> = Vec::new();

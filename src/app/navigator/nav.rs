@@ -9,7 +9,7 @@ use crate::export::document::step_formula;
 use crate::tensor::Slice;
 use crate::text::Msg;
 use crate::trace::derive::Cell;
-use crate::walkthrough::{LocalizedText, Role, Step, View, expand, title_of};
+use crate::walkthrough::{LocalizedText, Role, Step, View, title_of};
 
 impl Navigator {
     /// Puts the cursor where a step is read first: on the number that its prediction was chosen for, else its last
@@ -84,7 +84,7 @@ impl Navigator {
         let Some(step) = self.step() else {
             return false;
         };
-        let inner = expand(&self.session.runs[step.run].program, step);
+        let inner = self.session.expand(step);
         if inner.is_empty() {
             return false;
         }
@@ -193,14 +193,14 @@ impl Navigator {
         {
             let mut step = list[at].clone();
             for n in &outer[1..] {
-                let mut inside = expand(&self.session.runs[step.run].program, &step);
+                let mut inside = self.session.expand(&step);
                 let at = (*n as usize).wrapping_sub(1);
                 if at >= inside.len() {
                     break;
                 }
                 step = inside.swap_remove(at);
             }
-            let count = expand(&self.session.runs[step.run].program, &step).len();
+            let count = self.session.expand(&step).len();
             let msg = Msg::new("tui.said.no_sub_step").arg("count", count);
             return msg.arg("number", last).arg("step", step.label());
         }
@@ -337,7 +337,7 @@ impl Navigator {
         self.arrive_at(spot.at);
         for &at in &spot.inner {
             let Some(step) = self.step() else { break };
-            let steps = expand(&self.session.runs[step.run].program, step);
+            let steps = self.session.expand(step);
             if at >= steps.len() {
                 break;
             }

@@ -123,8 +123,7 @@ impl Navigator {
     fn name_of(&self, spot: &Spot, lang: Lang) -> Option<(String, String)> {
         let mut step = self.steps.list().get(spot.at)?.clone();
         for at in &spot.inner {
-            let program = &self.session.runs[step.run].program;
-            step = crate::walkthrough::expand(program, &step).into_iter().nth(*at)?;
+            step = self.session.expand(&step).into_iter().nth(*at)?;
         }
         Some((step.label(), step.title.render(lang)))
     }

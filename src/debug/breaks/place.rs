@@ -12,7 +12,7 @@ use crate::program::{Name, Node};
 use crate::scenario::diagnostic::nearest;
 use crate::session::locate::Address;
 use crate::text::{Msg, escape};
-use crate::walkthrough::{Role, Step, expand};
+use crate::walkthrough::{Role, Step};
 
 /// A word of a breakpoint and where it stands, in characters.
 pub(super) struct Word {
@@ -230,16 +230,15 @@ fn steps(word: &Word, here: &EvalContext<'_>) -> Result<Term, ExprError> {
 /// The sub-step `inner` of a step, `40.2`: the tensor that it computes.
 fn sub_step(number: u32, inner: &[u32], here: &EvalContext<'_>) -> Option<Term> {
     let mut step = here.steps.list()[here.steps.position(number)?].clone();
-    let program = &here.session.runs[step.run].program;
     for n in inner {
         let at = (*n as usize).checked_sub(1)?;
-        let mut inside = expand(program, &step);
+        let mut inside = here.session.expand(&step);
         if at >= inside.len() {
             return None;
         }
         step = inside.swap_remove(at);
     }
     let result = step.views.iter().rfind(|v| v.role == Role::Result)?;
-    let path = &program.node(result.node).path;
+    let path = &here.session.runs[result.run].program.node(result.node).path;
     Some(Term::SubStep(number, path.to_string()))
 }

@@ -100,6 +100,10 @@ fn prefixes(decode: &mut Decode, place: &TokenPlace, id: i64, words: &Vocab) -> 
             }
             any
         }
+        Decode::Batch { from: all, .. } => match all.get_mut(place.sentence) {
+            Some(prefix) => one(prefix)?,
+            None => false,
+        },
         Decode::Greedy { from, .. } | Decode::Sample { from, .. } | Decode::Beam { from, .. } => one(from)?,
     };
     if any { Ok(()) } else { Err(generated()) }
