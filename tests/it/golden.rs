@@ -185,7 +185,7 @@ fn steps_expand() {
     let s = session();
     let expand = |number: u32| {
         let step = &s.steps.list()[s.steps.position(number).expect("there")];
-        tui_transformer::walkthrough::expand(&s.runs[step.run].program, step)
+        s.expand(step)
     };
     assert_eq!(expand(40).len(), 6, "Q1 K1 V1 Q2 K2 V2");
     assert_eq!(expand(40)[5].label(), "40.6");

@@ -103,10 +103,10 @@ fn expected_values_hold() {
             for e in &s.scenario.expected {
                 let run = e.run.as_deref().unwrap_or(&s.runs[0].name).to_owned();
                 let ours = values(&s, &run, &e.path, &e.slice);
-                for (ours, want) in ours.iter().zip(&e.values) {
+                for (ours, want) in ours.iter().zip(e.values.flat()) {
                     let far = (ours - want).abs();
                     let at = format!("{name} {} {}: {ours} for {want}", e.path, e.slice);
-                    let allowed = e.allowed(s.scenario.precision, precision);
+                    let allowed = e.allowed(*want, s.scenario.precision, precision);
                     assert!(far <= allowed && allowed < 1e-3, "{at}");
                     compared += 1;
                 }
