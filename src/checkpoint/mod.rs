@@ -23,7 +23,7 @@ use crate::model::params::{VocabSizes, parameters};
 use crate::model::validate::validate;
 use crate::scenario::diagnostic::Diagnostic;
 use crate::scenario::files::Weighty;
-use crate::scenario::schema::{Scenario, Weights};
+use crate::scenario::schema::{Scenario, Vocabulary, Weights};
 use crate::scenario::{self, Loaded};
 use crate::source::{Gguf, Tokenizer};
 use crate::tensor::Precision;
@@ -172,6 +172,24 @@ pub fn load(folder: &Path, given: &Given) -> Result<(Loaded, Vec<Msg>), Diagnost
     let text = scenario::write(&opened.scenario);
     let loaded = Loaded { scenario: opened.scenario, text, file, origin: Some(opened.origin) };
     Ok((loaded, opened.notes))
+}
+
+/// The text of the scenario that a checkpoint is, which may be saved anywhere: its files are named by whole paths.
+///
+/// # Errors
+/// As [`open`].
+pub fn written(source: &Path, given: &Given) -> Result<String, Diagnostic> {
+    let mut scenario = open(source, given)?.scenario;
+    let folder = if source.is_dir() { source } else { source.parent().unwrap_or(source) };
+    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    let whole = |name: &mut String| *name = folder.join(&*name).to_string_lossy().into_owned();
+    scenario.weights.files.iter_mut().for_each(|file| whole(&mut file.path));
+    for vocabulary in std::iter::once(&mut scenario.vocabulary).chain(&mut scenario.target_vocabulary) {
+        if let Vocabulary::Tokenizer { file, .. } = vocabulary {
+            whole(file);
+        }
+    }
+    Ok(scenario::write(&scenario))
 }
 
 /// The name of a folder.

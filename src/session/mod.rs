@@ -3,6 +3,7 @@
 mod check;
 mod edits;
 pub mod generation;
+mod given;
 mod inputs;
 pub mod insight;
 mod labels;

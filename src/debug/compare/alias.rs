@@ -326,7 +326,10 @@ impl<'a> Resolver<'a> {
 
     fn node(&self, rule: &Rule, captures: &Captures<'_>, call: &str) -> Option<NodeId> {
         for path in rule.entry.path.split(" | ") {
-            let stacks = if path.contains("{S}") || path.contains("{E}") { &self.stacks[..] } else { &[("", 0)] };
+            // A path that is a stack itself has that stack's number of layers.
+            let itself = self.stacks.iter().find(|(name, _)| *name == path).map(std::slice::from_ref);
+            let any = path.contains("{S}") || path.contains("{E}");
+            let stacks = itself.unwrap_or(if any { &self.stacks[..] } else { &[("", 0)] });
             for &(stack, layers) in stacks {
                 let number = |name: &str| captures.name(name)?.as_str().parse::<usize>().ok();
                 if number("N").is_some_and(|n| n != layers) {
