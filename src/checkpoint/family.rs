@@ -271,7 +271,7 @@ impl Family {
                 .arg("place", place)
                 .arg("why", escape(&e.code.to_string()))
         })?;
-        family.file = file.to_owned();
+        file.clone_into(&mut family.file);
         Ok(family)
     }
 

@@ -132,18 +132,13 @@ impl Place {
         // A link that leads nowhere is there: its own error says more than that nothing was found.
         let there = |name: &&str| source.join(name).symlink_metadata().is_ok();
         let folder = source.to_owned();
-        match WEIGHTS.into_iter().find(there) {
-            Some(weights) => {
-                Ok(Self { config: folder.join("config.json"), weights: weights.to_owned(), folder, gguf: false })
-            }
-            None => {
-                let name = source.to_string_lossy();
-                let msg =
-                    Msg::new("checkpoint.no_weights").arg("folder", escape(&name)).arg("files", WEIGHTS.join(", "));
-                let help = msg.help();
-                Err(Diagnostic::whole(&name, msg, help))
-            }
+        if let Some(weights) = WEIGHTS.into_iter().find(there) {
+            return Ok(Self { config: folder.join("config.json"), weights: weights.to_owned(), folder, gguf: false });
         }
+        let name = source.to_string_lossy();
+        let msg = Msg::new("checkpoint.no_weights").arg("folder", escape(&name)).arg("files", WEIGHTS.join(", "));
+        let help = msg.help();
+        Err(Diagnostic::whole(&name, msg, help))
     }
 }
 

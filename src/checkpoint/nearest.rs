@@ -7,6 +7,10 @@ use serde_json::{Map, Value as Json};
 use super::family::{Expr, Family, embedded};
 use crate::text::{Msg, escape};
 
+/// Names that expressions have without a configuration.
+const BUILT_IN: [&str; 11] =
+    ["L", "E", "config", "rope", "sqrt", "int", "len", "min", "max", "activation_of", "has_tensor"];
+
 /// Names that a message lists.
 const MOST: usize = 8;
 
@@ -74,8 +78,6 @@ fn keys(family: &Family) -> BTreeSet<String> {
     }
     names.extend(family.defaults.0.iter().map(|(key, _)| key.clone()));
     let own = |name: &String| family.values.0.iter().any(|(n, _)| n == name);
-    const BUILT_IN: [&str; 11] =
-        ["L", "E", "config", "rope", "sqrt", "int", "len", "min", "max", "activation_of", "has_tensor"];
     names.retain(|name| !own(name) && !BUILT_IN.contains(&name.as_str()) && !of_any(name));
     names
 }

@@ -35,7 +35,7 @@ impl Values {
         env.add_function("len", |x: Value| x.len().unwrap_or(0));
         env.add_function("min", |a: Value, b: Value| a.min(b));
         env.add_function("max", |a: Value, b: Value| a.max(b));
-        env.add_function("activation_of", activation_of);
+        env.add_function("activation_of", |name: String| activation_of(&name));
         let prefixes = family.prefixes.clone();
         let names = Arc::new(tensors);
         env.add_function("has_tensor", move |name: String| {
@@ -135,8 +135,8 @@ impl Values {
 }
 
 /// Our name of an activation, by the name that configurations use.
-fn activation_of(name: String) -> Result<&'static str, Error> {
-    Ok(match name.as_str() {
+fn activation_of(name: &str) -> Result<&'static str, Error> {
+    Ok(match name {
         "relu" => "Relu",
         "relu2" | "relu_squared" => "ReluSquared",
         "gelu" | "gelu_python" => "Gelu",
