@@ -6,13 +6,13 @@ use crate::scenario::schema::{Decode, Input, Prefix, Run};
 use crate::text::Msg;
 
 impl Session {
-    /// The scenario in which `text` is read: by the encoder, or by a decoder without one, whose generations then go on
+    /// `scenario`, which is this session's with edits, in which `text` is read: by the encoder, or by a decoder without one, whose generations then go on
     /// from it where they went on from the sentence before.
     ///
     /// # Errors
     /// Text that the vocabulary does not have, or that is no token at all.
-    pub fn with_text(&self, text: &str) -> Result<Scenario, Msg> {
-        let mut scenario = self.scenario.clone();
+    pub fn with_text(&self, scenario: &Scenario, text: &str) -> Result<Scenario, Msg> {
+        let mut scenario = scenario.clone();
         let encodes = scenario.model.encoder.is_some();
         let words = if encodes { &self.source_words } else { &self.target_words };
         let ids: Vec<i64> = words.encode(text)?.into_iter().map(|token| token.id).collect();

@@ -173,6 +173,7 @@ pub(super) fn describe(edit: &Edit) -> String {
         Edit::Token { place, id } => {
             format!("token {} {}:{} = #{id}", place.side.name(), place.sentence, place.position)
         }
+        Edit::Input(text) => format!("input = {}", escape(text)),
         Edit::Setting { field, value } => format!("{} = {}", escape(field), escape(value)),
     }
 }

@@ -84,6 +84,8 @@ pub enum Command {
         /// The new word, or an id.
         word: String,
     },
+    /// Another text that is read.
+    Input(String),
     /// A name without an index: a setting, or a tensor of one cell.
     Setting {
         /// Field or path.
@@ -147,6 +149,9 @@ impl Command {
         let Some(inner) = name.strip_suffix(']') else {
             if operation != Operation::Set {
                 return Err(slip(left.len(), "edit.only_set"));
+            }
+            if name == "input" {
+                return Ok(Self::Input(unquoted(value).to_owned()));
             }
             return Ok(Self::Setting { field: name.to_owned(), value: value.to_owned() });
         };

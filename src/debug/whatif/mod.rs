@@ -32,6 +32,8 @@ pub enum Edit {
         /// Its new id.
         id: i64,
     },
+    /// Another text that is read.
+    Input(String),
     /// A setting of the scenario.
     Setting {
         /// Its path, such as `model.norm.eps`.
@@ -145,6 +147,11 @@ impl WhatIf {
             Edit::Token { place, id } => {
                 let words = self.base.words(place.side);
                 tokens::put(scenario, place, *id, words)
+            }
+            Edit::Input(text) => {
+                let read = self.base.with_text(scenario, text);
+                *scenario = read.map_err(|msg| Problem::new("input", msg))?;
+                Ok(())
             }
             Edit::Setting { field, value } => {
                 *scenario = scenario::set(scenario, field, value)?;

@@ -71,6 +71,10 @@ impl WhatIf {
                     TokenPlace { side, sentence: *sentence, position: *position, run: s.runs[run].name.clone() };
                 Ok(Edit::Token { place, id })
             }
+            Command::Input(words) => match s.with_text(&s.scenario, words) {
+                Ok(_) => Ok(Edit::Input(words.clone())),
+                Err(msg) => Err(Slip::at(text, at(words), msg)),
+            },
             Command::Setting { field, value } => {
                 if let Some(found) = named(s, field, here) {
                     return scalar(s, text, value, &found, field);
