@@ -48,6 +48,7 @@ fn bert(c: &mut Criterion) {
             .expect("weights");
     let source = Sequences::one((0..128).map(|i| i * 7 % 1000).collect());
     let (program, outputs) = forward(&Forward {
+        loss: &tui_transformer::model::loss::Loss::MeanCrossEntropy,
         config: &config,
         vocab,
         source: Some(&source),

@@ -237,6 +237,8 @@ actions! {
         Unwatch(Text) "unwatch";
         Print(Text) "print";
         Grammar "grammar";
+        Quiz(Text) "quiz";
+        Answer(Text) "answer";
         Edit(Text) "edit";
         EditCell "edit-cell";
         Ablate(Text) "ablate";
@@ -264,6 +266,7 @@ actions! {
         Mouse "mouse";
         Messages "messages";
         Help "help";
+        Tour "tour";
         Redraw "redraw";
         Suspend "suspend";
         Interrupt "interrupt";

@@ -234,6 +234,7 @@ impl App {
             round: d.round,
             derivations: 20_000,
             terms: usize::MAX,
+            inputs: false,
         };
         let failed = |e: &dyn std::fmt::Display| Msg::new("tui.said.not_exported").arg("why", e);
         let mut bytes = Vec::new();

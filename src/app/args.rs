@@ -185,7 +185,7 @@ pub struct ExportArgs {
 }
 
 /// Formats of export, as `export --format` names them.
-pub const FORMATS: [&str; 7] = ["text", "md", "csv", "tsv", "json", "latex", "html"];
+pub const FORMATS: [&str; 9] = ["text", "md", "csv", "tsv", "json", "latex", "html", "typst", "ipynb"];
 
 impl Arg for ExportArgs {
     const USAGE: &'static str = "[FORMAT] [N|A..B|all] [PATH]";

@@ -219,7 +219,7 @@ fn training(model: &Model, source: Option<&Input>, target: Option<&Input>) -> Op
     }
     let optimiser = Optimiser { kind: OptimiserKind::AdamW, lr: 1e-4, steps: 10, ..Optimiser::default() };
     let with = Box::new(Changes { labels: Some(labels), ..Changes::default() });
-    Some(Run::Training { name: "training".to_owned(), optimiser, with })
+    Some(Run::Training { name: "training".to_owned(), optimiser, loss: crate::scenario::schema::Loss::default(), with })
 }
 
 /// The run that generates, where the model has a decoder with a head and reads one sentence.
@@ -243,6 +243,8 @@ fn generates(
             temperature: number("temperature").filter(|t| *t > 0.0).unwrap_or(1.0),
             top_k: number("top_k").filter(|k| *k >= 1.0).map(|k| k as usize),
             top_p: number("top_p").filter(|p| *p > 0.0 && *p < 1.0),
+            min_p: None,
+            repetition_penalty: 1.0,
             seed: 0,
         }
     } else {

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use super::global::Global;
-use super::{check, compare, completions, export, generate, help, localise, man, open, play, steps, train};
+use super::{check, compare, completions, export, generate, help, localise, man, new, open, play, steps, train};
 use crate::text::{Lang, Msg, escape};
 
 /// Name of the program.
@@ -57,6 +57,10 @@ pub enum Command {
     Tensors(super::tensors::Args),
     /// Text to ids and back.
     Tokenize(super::tokenize::Args),
+    /// Writes a scenario to start from.
+    New(new::Args),
+    /// Writes tables with blanks, and their key.
+    Worksheet(super::worksheet::Args),
     /// Prints completions for a shell.
     Completions(completions::Args),
     /// Prints a manual page.

@@ -1,12 +1,12 @@
 //! `export`: steps as files.
 
-use std::io;
-use std::path::PathBuf;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
 use super::global::Global;
 use super::{Failure, common, value};
 use crate::export::document::{Settings, document};
-use crate::export::{Format, Options, Writer, file::Target, select::Selection};
+use crate::export::{Format, Options, Writer, book, file::Target, select::Selection};
 use crate::session::{Session, Steps};
 use crate::text::{Lang, Msg, NumberFormat};
 use crate::walkthrough::Step;
@@ -21,8 +21,11 @@ pub struct Args {
     #[command(flatten)]
     pub inputs: super::inputs::Args,
     /// Which steps.
-    #[arg(long, value_name = "N|A..B|all", value_parser = value::selection)]
-    pub step: Selection,
+    #[arg(long, value_name = "N|A..B|all", value_parser = value::selection, required_unless_present = "book")]
+    pub step: Option<Selection>,
+    /// One page of all steps in a folder, instead.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["step", "format", "output", "round", "derivations"])]
+    pub book: Option<PathBuf>,
     /// The run; the scenario's first unless given.
     #[arg(long, value_name = "NAME")]
     pub run: Option<String>,
@@ -39,6 +42,12 @@ pub struct Args {
     /// Round only for display, or as one goes.
     #[arg(long, value_name = "HOW", default_value = "exact")]
     pub round: value::RoundName,
+    /// LaTeX and Typst: a whole document.
+    #[arg(long)]
+    pub standalone: bool,
+    /// Write what each step reads too, in the formats for people.
+    #[arg(long)]
+    pub operands: bool,
     /// How many derivations of a step.
     #[arg(long, value_name = "all|none|N", default_value = "20000", value_parser = value::derivations)]
     pub derivations: value::Derivations,
@@ -69,7 +78,11 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
         common::no_input(&session, &path)?;
     }
     let steps = common::steps(&session, args.run.as_deref())?;
-    let chosen = choose(&session, &steps, &args.step)?;
+    if let Some(folder) = &args.book {
+        return book(&session, &steps, folder, args.force, global, lang);
+    }
+    let selection = args.step.as_ref().unwrap_or(&Selection::All);
+    let chosen = choose(&session, &steps, selection)?;
     let number = global.number().unwrap_or_default();
     let digits = match number {
         NumberFormat::Decimals(d) | NumberFormat::Scientific(d) => d,
@@ -78,8 +91,9 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     let options = Options {
         lang,
         number,
-        array: args.step.is_several(),
+        array: selection.is_several(),
         derivations: args.derivations.limit() > 0,
+        standalone: args.standalone,
         ..Options::default()
     };
     let settings = Settings {
@@ -88,6 +102,7 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
         round: (args.round == value::RoundName::Steps).then_some(digits),
         derivations: args.derivations.limit(),
         terms: usize::MAX,
+        inputs: args.operands,
     };
     // Runs are executed before the file is opened: nothing half-done is left where one of them fails.
     for (_, step) in &chosen {
@@ -101,6 +116,30 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
         }
         writer.end().map(|_| ())
     })?;
+    Ok(())
+}
+
+/// All steps as one page in `folder`, which is made where it is not there.
+fn book(
+    session: &Session,
+    steps: &Steps,
+    folder: &Path,
+    force: bool,
+    global: &Global,
+    lang: Lang,
+) -> Result<(), Failure> {
+    let number = global.number().unwrap_or_default();
+    let options = Options { lang, number, max_rows: 64, max_columns: 64, ..Options::default() };
+    for step in steps.list() {
+        session.trace(step.run).map_err(common::cannot_run)?;
+    }
+    std::fs::create_dir_all(folder).map_err(|e| {
+        Msg::new("book.folder").arg("path", crate::text::escape(&folder.to_string_lossy())).arg("why", e)
+    })?;
+    let page = folder.join(book::file_name(session));
+    Target::File(page.clone()).write(force, |out| book::write(session, steps, &options, out))?;
+    let written = Msg::new("book.written").arg("path", crate::text::escape(&page.to_string_lossy()));
+    writeln!(io::stderr().lock(), "{}", written.render(lang))?;
     Ok(())
 }
 

@@ -234,15 +234,19 @@ fn plan(args: &Args, session: &Session) -> Result<Plan, Failure> {
     } else if args.beams.is_some() {
         beams = args.beams;
     } else if args.samples() {
-        let (t, k, p, s) = match choice {
-            Choice::Sample { temperature, top_k, top_p, seed } => (temperature, top_k, top_p, seed),
-            Choice::Greedy => (1.0, None, None, 0),
+        let (t, k, p, m, r, s) = match choice {
+            Choice::Sample { temperature, top_k, top_p, min_p, repetition_penalty, seed } => {
+                (temperature, top_k, top_p, min_p, repetition_penalty, seed)
+            }
+            Choice::Greedy => (1.0, None, None, None, 1.0, 0),
         };
         beams = None;
         choice = Choice::Sample {
             temperature: args.temperature.unwrap_or(t),
             top_k: args.top_k.or(k),
             top_p: args.top_p.or(p),
+            min_p: m,
+            repetition_penalty: r,
             seed: args.seed.unwrap_or(s),
         };
     }
@@ -452,8 +456,11 @@ fn to_json(session: &Session, plan: &Plan, made: &[Call], stop: &str) -> Result<
         })
         .collect();
     let choice = match &plan.calls {
-        Calls::Free { choice: Choice::Sample { temperature, top_k, top_p, seed }, .. } => json!({
-            "kind": "sample", "temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed,
+        Calls::Free {
+            choice: Choice::Sample { temperature, top_k, top_p, min_p, repetition_penalty, seed }, ..
+        } => json!({
+            "kind": "sample", "temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p,
+            "repetition_penalty": repetition_penalty, "seed": seed,
         }),
         Calls::Beam { beams, .. } => json!({ "kind": "beam", "beams": beams }),
         _ => json!({ "kind": "greedy" }),

@@ -1,26 +1,53 @@
-//! `help`: the help of the program, or of one command.
+//! `help`: the help of the program, of one command, or of the format of scenarios.
 
 use std::io::{self, Write};
 
 use super::{Failure, args};
-use crate::text::Lang;
+use crate::scenario::reference;
+use crate::text::{Lang, Msg};
+
+/// The topic that is no command.
+const SCENARIO: &str = "scenario";
 
 /// Arguments.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Args {
-    /// A command; the program itself unless given.
+    /// A command, or `scenario`; the program itself unless given.
     #[arg(value_name = "COMMAND")]
     pub command: Option<String>,
+    /// Of the format of scenarios: a place, a type, the name of a field.
+    #[arg(value_name = "FIELD")]
+    pub field: Option<String>,
+    /// The format as JSON Schema.
+    #[arg(long, conflicts_with_all = ["field", "markdown"])]
+    pub json_schema: bool,
+    /// The format as Markdown.
+    #[arg(long, conflicts_with = "field")]
+    pub markdown: bool,
 }
 
 /// Prints the help.
 ///
 /// # Errors
-/// An unknown command; those of standard output.
+/// An unknown command or field; those of standard output.
 pub fn run(args: &Args, lang: Lang) -> Result<(), Failure> {
-    let help = args::find(args.command.as_deref(), lang)?.render_help();
     let mut out = io::stdout().lock();
-    write!(out, "{help}")?;
+    if args.command.as_deref() == Some(SCENARIO) {
+        if args.json_schema {
+            serde_json::to_writer_pretty(&mut out, &reference::json_schema()).map_err(io::Error::from)?;
+            writeln!(out)?;
+        } else if args.markdown {
+            write!(out, "{}", reference::markdown(lang))?;
+        } else {
+            write!(out, "{}", reference::text(args.field.as_deref(), lang)?)?;
+        }
+    } else {
+        if args.field.is_some() || args.json_schema || args.markdown {
+            return Err(Msg::new("reference.only_scenario").into());
+        }
+        let help = args::find(args.command.as_deref(), lang)?.render_help();
+        write!(out, "{help}")?;
+    }
     out.flush()?;
     Ok(())
 }

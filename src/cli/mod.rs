@@ -8,6 +8,7 @@ pub mod global;
 mod localise;
 mod usage;
 pub mod value;
+pub mod worksheet;
 
 pub mod check;
 mod check_decoding;
@@ -24,6 +25,7 @@ pub mod generate;
 pub mod help;
 pub mod inputs;
 pub mod man;
+pub mod new;
 pub mod open;
 pub mod play;
 pub mod record;
@@ -126,6 +128,8 @@ fn run(cli: &Cli, lang: Lang) -> Result<(), Failure> {
         Some(Command::Generate(args)) => generate::run(args, &cli.global, lang),
         Some(Command::Tensors(args)) => tensors::run(args, &cli.global, lang),
         Some(Command::Tokenize(args)) => tokenize::run(args, lang),
+        Some(Command::New(args)) => new::run(args, lang),
+        Some(Command::Worksheet(args)) => worksheet::run(args, &cli.global, lang),
         Some(Command::Completions(args)) => completions::run(args, lang),
         Some(Command::Man(args)) => man::run(args, lang),
         Some(Command::Help(args)) => help::run(args, lang),

@@ -35,6 +35,8 @@ fn all_commands() -> Vec<(&'static str, clap::Command)> {
         ("config_template", of::<config_template::Args>()),
         ("man", of::<man::Args>()),
         ("help", of::<help::Args>()),
+        ("new", of::<super::new::Args>()),
+        ("worksheet", of::<super::worksheet::Args>()),
     ]
 }
 
@@ -134,7 +136,7 @@ fn usage_errors_in_both_languages() {
 #[test]
 fn export_arguments() {
     let a: export::Args = parse_args("tt water_class --step 23 --format json").unwrap();
-    assert_eq!((a.step.is_several(), a.format()), (false, Format::Json));
+    assert_eq!((a.step.as_ref().is_some_and(Selection::is_several), a.format()), (false, Format::Json));
     assert_eq!(a.derivations.limit(), 20_000);
     assert_eq!(a.round, value::RoundName::Exact);
     let a: export::Args = parse_args("tt - --step 5..9 -o a.tex --derivations all --round steps").unwrap();

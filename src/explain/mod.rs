@@ -7,5 +7,5 @@ mod piece;
 mod sum;
 
 pub use formula::formula;
-pub use line::{Explainer, Line, Span, Style};
+pub use line::{Explainer, Line, MASKED_BELOW, Span, Style};
 pub use sum::{Sum, Term, Top};

@@ -1,5 +1,6 @@
 //! What is exported: plain data, the same for every format.
 
+use std::collections::BTreeMap;
 use std::io;
 
 pub use crate::session::Table;
@@ -7,7 +8,7 @@ use crate::text::NumberFormat;
 use crate::text::number::{exact, exact_f32};
 
 /// One step, ready to be written.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct StepDoc {
     /// Name of the scenario.
     pub scenario: String,
@@ -25,6 +26,8 @@ pub struct StepDoc {
     pub formula: String,
     /// Note in the reader's language; may be empty.
     pub note: String,
+    /// What the step's tensors are computed from, for people; never in JSON, CSV, TSV.
+    pub inputs: Vec<TensorDoc>,
     /// The step's tensors.
     pub tensors: Vec<TensorDoc>,
     /// A table of texts, where the step compares runs instead of showing tensors. Untrusted text.
@@ -56,6 +59,8 @@ pub struct TensorDoc {
     pub values: CellValues,
     /// Masked scores: values below −1e8 are shown as −∞ in tables for people (never in JSON, CSV, TSV).
     pub masked: bool,
+    /// Cells that tables for people leave blank, and the number of each blank (worksheets).
+    pub blanks: BTreeMap<usize, usize>,
 }
 
 /// Values of a tensor.
@@ -158,6 +163,9 @@ impl TensorDoc {
 
     /// A cell as a person reads it. `flat` is its row-major position.
     pub fn shown(&self, flat: usize, number: NumberFormat) -> String {
+        if let Some(blank) = self.blanks.get(&flat) {
+            return format!("({blank}) ……");
+        }
         match self.values.get(flat) {
             Some(cell) if self.hides(cell.to_f64()) => number.format(f64::NEG_INFINITY),
             Some(Cell::F64(x)) => number.format(x),

@@ -26,6 +26,8 @@ pub struct Settings {
     pub derivations: usize,
     /// Most terms of a sum in a derivation.
     pub terms: usize,
+    /// Whether what the step reads is written too.
+    pub inputs: bool,
 }
 
 /// Phase of a step that stands two runs side by side.
@@ -45,11 +47,13 @@ pub fn document(s: &Session, steps: &Steps, at: usize, step: &Step, settings: &S
         title: step.title.render(settings.lang),
         formula: step_formula(s, steps, at, step),
         note: step.note.render(settings.lang),
-        tensors: Vec::new(),
-        table: None,
-        derivations: Vec::new(),
-        derivations_left_out: 0,
+        ..StepDoc::default()
     };
+    if settings.inputs {
+        for view in inputs_of(s, steps, at, step)? {
+            doc.inputs.push(tensor(s, s.trace(view.run).map_err(Clone::clone)?, &view));
+        }
+    }
     if step.views.is_empty() && step.phase == COMPARISON {
         doc.table = stages(s, settings.lang)?;
     }
@@ -81,6 +85,34 @@ pub fn document(s: &Session, steps: &Steps, at: usize, step: &Step, settings: &S
         }
     }
     Ok(doc)
+}
+
+/// Cells of a view whose operands are followed, to find what a step reads.
+const MAX_READ: usize = 256;
+
+/// The tables that the results of a step are computed from, as earlier steps show them, in the order in which they are
+/// read. What the step itself shows is left out.
+///
+/// # Errors
+/// Where its run cannot run.
+pub fn inputs_of(s: &Session, steps: &Steps, at: usize, step: &Step) -> Result<Vec<View>, RunError> {
+    let mut out: Vec<View> = Vec::new();
+    for view in &step.views {
+        let explainer = Explainer::new(s.trace(view.run).map_err(Clone::clone)?);
+        for flat in view.cells.flats().take(MAX_READ) {
+            for cell in explainer.reads(Cell { node: view.node, flat }) {
+                let own = step.views.iter().any(|v| v.run == view.run && v.index_of(cell).is_some());
+                let known = out.iter().any(|v| v.run == view.run && v.index_of(cell).is_some());
+                if own || known {
+                    continue;
+                }
+                if let Some(place) = steps.locate(view.run, cell, at) {
+                    out.push(steps.list()[place.step].views[place.view].clone());
+                }
+            }
+        }
+    }
+    Ok(out)
 }
 
 /// The formula of a step: its own, else one written from the program for each result.
@@ -187,5 +219,6 @@ pub fn tensor(s: &Session, trace: &AnyTrace, view: &View) -> TensorDoc {
         rows,
         columns,
         values,
+        blanks: std::collections::BTreeMap::new(),
     }
 }

@@ -44,7 +44,7 @@ pub(super) fn step(out: &mut impl Write, options: &Options, doc: &StepDoc) -> io
     if !doc.formula.is_empty() {
         writeln!(out, "<p><code>{}</code></p>", safe(&doc.formula))?;
     }
-    for tensor in &doc.tensors {
+    for tensor in doc.inputs.iter().chain(&doc.tensors) {
         write_tensor(out, tensor, options)?;
     }
     if let Some(table) = &doc.table {
@@ -146,7 +146,7 @@ fn write_table(
 }
 
 /// The largest finite magnitude of a tensor that is not a masked score.
-fn largest(tensor: &TensorDoc) -> f64 {
+pub(super) fn largest(tensor: &TensorDoc) -> f64 {
     (0..tensor.values.len())
         .filter_map(|i| tensor.values.get(i))
         .map(super::doc::Cell::to_f64)
@@ -156,7 +156,7 @@ fn largest(tensor: &TensorDoc) -> f64 {
 
 /// White at zero, red above, blue below; black text keeps a contrast of at least 5 on all of them. What is no
 /// value of the scale (masked, infinite, NaN) has colours of its own.
-fn colour(tensor: &TensorDoc, flat: usize, top: f64) -> String {
+pub(super) fn colour(tensor: &TensorDoc, flat: usize, top: f64) -> String {
     let x = tensor.values.get(flat).map_or(0.0, super::doc::Cell::to_f64);
     if x.is_nan() {
         return "#ffe000".to_owned();
@@ -175,11 +175,11 @@ fn colour(tensor: &TensorDoc, flat: usize, top: f64) -> String {
 }
 
 /// Untrusted text: control characters visible, markup escaped.
-fn safe(text: &str) -> String {
+pub(super) fn safe(text: &str) -> String {
     markup(&escape(text))
 }
 
-fn markup(text: &str) -> String {
+pub(super) fn markup(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 8);
     for c in text.chars() {
         match c {

@@ -29,11 +29,23 @@ const PREAMBLE: &str = r"% Compile with xelatex; the ctex package sets the Chine
 \begin{document}
 ";
 
-pub(super) fn begin(out: &mut impl Write) -> io::Result<()> {
+/// What a part needs of the document that includes it.
+const NEEDS: &str = r"% For \input: the document needs ctex (xelatex), amsmath, amssymb and graphicx.
+\providecommand{\fitted}[1]{\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{#1}}
+esizebox{\ifdim\width>\linewidth\linewidth\else\widthi}{!}{#1}}
+";
+
+pub(super) fn begin(out: &mut impl Write, options: &Options) -> io::Result<()> {
+    if !options.standalone {
+        return out.write_all(NEEDS.as_bytes());
+    }
     out.write_all(PREAMBLE.as_bytes())
 }
 
-pub(super) fn end(out: &mut impl Write) -> io::Result<()> {
+pub(super) fn end(out: &mut impl Write, options: &Options) -> io::Result<()> {
+    if !options.standalone {
+        return Ok(());
+    }
     writeln!(out, "\n\\end{{document}}")
 }
 
@@ -48,7 +60,7 @@ pub(super) fn step(out: &mut impl Write, options: &Options, doc: &StepDoc) -> io
     if !doc.formula.is_empty() {
         lines(out, doc.formula.split('\n'))?;
     }
-    for tensor in &doc.tensors {
+    for tensor in doc.inputs.iter().chain(&doc.tensors) {
         writeln!(out)?;
         write_tensor(out, tensor, options)?;
     }

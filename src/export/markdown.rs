@@ -22,7 +22,7 @@ pub(super) fn step(out: &mut impl Write, options: &Options, doc: &StepDoc, first
     if !doc.formula.is_empty() {
         writeln!(out, "\n{}", code(&doc.formula))?;
     }
-    for tensor in &doc.tensors {
+    for tensor in doc.inputs.iter().chain(&doc.tensors) {
         writeln!(out)?;
         write_tensor(out, tensor, options)?;
     }

@@ -6,12 +6,14 @@
 //!
 //! A [`Writer`] takes one step at a time, so that an export never holds more than one in memory.
 
+pub mod book;
 pub mod checkpoint;
 mod delimited;
 pub mod doc;
 pub mod document;
 pub mod file;
 mod html;
+mod ipynb;
 mod json;
 mod latex;
 mod markdown;
@@ -20,6 +22,7 @@ pub mod select;
 mod table;
 pub mod tensors;
 mod text;
+mod typst;
 
 #[cfg(test)]
 mod tests;
@@ -48,12 +51,25 @@ pub enum Format {
     Latex,
     /// A standalone page.
     Html,
+    /// Typst.
+    Typst,
+    /// A Jupyter notebook.
+    Ipynb,
 }
 
 impl Format {
     /// All, in the order of the documentation.
-    pub const ALL: [Format; 7] =
-        [Format::Text, Format::Markdown, Format::Csv, Format::Tsv, Format::Json, Format::Latex, Format::Html];
+    pub const ALL: [Format; 9] = [
+        Format::Text,
+        Format::Markdown,
+        Format::Csv,
+        Format::Tsv,
+        Format::Json,
+        Format::Latex,
+        Format::Html,
+        Format::Typst,
+        Format::Ipynb,
+    ];
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
@@ -65,6 +81,8 @@ impl Format {
             Format::Json => "json",
             Format::Latex => "latex",
             Format::Html => "html",
+            Format::Typst => "typst",
+            Format::Ipynb => "ipynb",
         }
     }
 
@@ -73,6 +91,7 @@ impl Format {
         match self {
             Format::Text => "txt",
             Format::Latex => "tex",
+            Format::Typst => "typ",
             other => other.name(),
         }
     }
@@ -88,6 +107,8 @@ impl Format {
             "tex" => "latex",
             "txt" => "text",
             "htm" => "html",
+            "typ" => "typst",
+            "notebook" => "ipynb",
             other => other,
         };
         Self::ALL.into_iter().find(|f| f.name() == wanted).ok_or_else(|| {
@@ -114,6 +135,8 @@ pub struct Options {
     pub cells: Cells,
     /// JSON: an array of steps, also of one; otherwise an object a step.
     pub array: bool,
+    /// LaTeX and Typst: a whole document, not a part to include in one.
+    pub standalone: bool,
     /// Whether derivations are written.
     pub derivations: bool,
     /// Formats for people: most rows of a table.
@@ -131,6 +154,7 @@ impl Default for Options {
             number: NumberFormat::default(),
             cells: Cells::NARROW,
             array: false,
+            standalone: true,
             derivations: true,
             max_rows: 40,
             max_columns: 20,
@@ -158,8 +182,10 @@ impl<'o, W: Write> Writer<'o, W> {
             Format::Csv => delimited::begin(&mut out, b',')?,
             Format::Tsv => delimited::begin(&mut out, b'\t')?,
             Format::Json => json::begin(&mut out, options)?,
-            Format::Latex => latex::begin(&mut out)?,
+            Format::Latex => latex::begin(&mut out, options)?,
             Format::Html => html::begin(&mut out, options)?,
+            Format::Typst => typst::begin(&mut out, options)?,
+            Format::Ipynb => ipynb::begin(&mut out)?,
         }
         Ok(Self { format, options, out, steps: 0 })
     }
@@ -181,6 +207,8 @@ impl<'o, W: Write> Writer<'o, W> {
             Format::Json => json::step(out, self.options, doc, first),
             Format::Latex => latex::step(out, self.options, doc),
             Format::Html => html::step(out, self.options, doc),
+            Format::Typst => typst::step(out, self.options, doc),
+            Format::Ipynb => ipynb::step(out, self.options, doc, first),
         }
     }
 
@@ -190,10 +218,11 @@ impl<'o, W: Write> Writer<'o, W> {
     /// Those of `out`.
     pub fn end(mut self) -> io::Result<W> {
         match self.format {
-            Format::Text | Format::Markdown | Format::Csv | Format::Tsv => {}
+            Format::Text | Format::Markdown | Format::Csv | Format::Tsv | Format::Typst => {}
             Format::Json => json::end(&mut self.out, self.options, self.steps == 0)?,
-            Format::Latex => latex::end(&mut self.out)?,
+            Format::Latex => latex::end(&mut self.out, self.options)?,
             Format::Html => html::end(&mut self.out)?,
+            Format::Ipynb => ipynb::end(&mut self.out)?,
         }
         self.out.flush()?;
         Ok(self.out)

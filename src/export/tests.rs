@@ -18,6 +18,7 @@ fn tensor(symbol: &str, shape: &[usize], values: CellValues) -> TensorDoc {
         columns: Vec::new(),
         values,
         masked: false,
+        blanks: std::collections::BTreeMap::new(),
     }
 }
 
@@ -33,6 +34,7 @@ fn usual() -> StepDoc {
         title: "缩放后的注意力分数 score1".into(),
         formula: "score1 = Q1 · K1ᵀ / √2".into(),
         note: "除以 √d_k。\nSee *also* step 24.".into(),
+        inputs: Vec::new(),
         tensors: vec![TensorDoc {
             path: "encoder.0.self_attn.scores".into(),
             slice: "head=0".into(),
@@ -91,6 +93,7 @@ fn awkward() -> StepDoc {
         title: "# title | with <tags> & \x07\u{9b}2J".into(),
         formula: String::new(),
         note: String::new(),
+        inputs: Vec::new(),
         tensors: vec![
             cube,
             line,

@@ -19,7 +19,7 @@ pub(super) fn step(out: &mut impl Write, options: &Options, doc: &StepDoc, first
     if !doc.formula.is_empty() {
         writeln!(out, "\n{}", escape_lines(&doc.formula))?;
     }
-    for tensor in &doc.tensors {
+    for tensor in doc.inputs.iter().chain(&doc.tensors) {
         writeln!(out)?;
         write_tensor(out, tensor, options)?;
     }
@@ -44,6 +44,9 @@ pub(super) fn step(out: &mut impl Write, options: &Options, doc: &StepDoc, first
 
 /// `Step 23 · 5.10 · Scaled scores`.
 pub(super) fn heading(doc: &StepDoc, options: &Options) -> String {
+    if doc.step.is_empty() {
+        return escape(&doc.title).into_owned();
+    }
     let mut heading = Msg::new("export.step").arg("step", doc.number()).render(options.lang);
     for part in [&doc.section, &doc.title] {
         if !part.is_empty() {

@@ -63,9 +63,16 @@ pub(super) fn attention(
 ) -> Result<(NodeId, (NodeId, NodeId)), BuildError> {
     b.scope(name, ScopeKind::Attention, |b| {
         let cfg = &l.attention;
-        let [q_bias, k_bias, v_bias] = cfg.biases().map(|bias| (bias, cfg.clip_qkv));
+        let biases = cfg.biases().map(|bias| (bias, cfg.clip_qkv));
         let kv_axis = if l.kv_heads == l.heads { Axis::Head } else { Axis::KvHead };
-        let mut q = projection(b, "q", base, xq, (Axis::Head, l.heads), (Axis::DK, l.d_k), q_bias)?;
+        let side = |b: &mut Builder, name: &str, i: usize, x: NodeId, heads: (Axis, usize), width: (Axis, usize)| {
+            if cfg.projections {
+                return projection(b, name, base, x, heads, width, biases[i]);
+            }
+            let x = ctx.given.map_or(x, |given| given[i]);
+            b.scope(name, ScopeKind::Linear, |b| composite::split_heads(b, "", x, heads, width))
+        };
+        let mut q = side(b, "q", 0, xq, (Axis::Head, l.heads), (Axis::DK, l.d_k))?;
         let rotate = |b: &mut Builder, name: &str, x: NodeId| match ctx.rotation {
             Some(r) => composite::rotary(b, name, x, (r.sin, r.cos), r.dim.unwrap_or(l.d_k), r.interleaved),
             None => Ok(x),
@@ -74,8 +81,8 @@ pub(super) fn attention(
         let (k, v) = if let Some(kv) = source.fixed {
             kv
         } else {
-            let k = projection(b, "k", base, source.xkv, (kv_axis, l.kv_heads), (Axis::DK, l.d_k), k_bias)?;
-            let v = projection(b, "v", base, source.xkv, (kv_axis, l.kv_heads), (Axis::DV, l.d_v), v_bias)?;
+            let k = side(b, "k", 1, source.xkv, (kv_axis, l.kv_heads), (Axis::DK, l.d_k))?;
+            let v = side(b, "v", 2, source.xkv, (kv_axis, l.kv_heads), (Axis::DV, l.d_v))?;
             let k = rotate(b, "k_rotated", k)?;
             match source.past {
                 Some((past_k, past_v)) => {
@@ -165,6 +172,7 @@ pub fn attend(
         own_masks: &[],
         memory: None,
         cross_masks: &[],
+        given: None,
     };
     softmax_attention(b, layer, q, k, v, mask, &ctx)
 }

@@ -57,6 +57,8 @@ pub(super) struct Context<'a> {
     /// Output of the encoder and the mask over it, by layer.
     pub memory: Option<NodeId>,
     pub cross_masks: &'a [Option<MaskSpec>],
+    /// Queries, keys and values of the first self-attention, `[batch, token, heads · width]`, where they are given.
+    pub given: Option<[NodeId; 3]>,
 }
 
 /// A seed's stream for the node at `path`: the same wherever the node stands in the program.
@@ -120,8 +122,12 @@ struct Layer<'a, 'c> {
 impl Layer<'_, '_> {
     /// One sublayer after the other, each with its residual.
     fn sequential(&mut self, x: NodeId) -> Built {
-        let mut n = 1;
-        let mut x = self.sublayer(n, x, self.cfg.norm.on_attention, Self::self_attention)?;
+        let mut n = 0;
+        let mut x = x;
+        if self.cfg.has_attention {
+            n += 1;
+            x = self.sublayer(n, x, self.cfg.norm.on_attention, Self::self_attention)?;
+        }
         if let (true, Some(memory)) = (self.cfg.cross, self.ctx.memory) {
             n += 1;
             let normed = self.cfg.norm.on_attention;
@@ -175,6 +181,9 @@ impl Layer<'_, '_> {
     }
 
     fn residual(&mut self, n: usize, x: NodeId, out: NodeId) -> Built {
+        if !self.cfg.residual {
+            return Ok(out);
+        }
         self.b.scope("", ScopeKind::Residual, |b| b.binary(&format!("residual{n}"), Binary::Add, x, out))
     }
 
@@ -197,7 +206,7 @@ impl Layer<'_, '_> {
     fn cross_attention(&mut self, y: NodeId, memory: NodeId) -> Built {
         let fixed = self.cache.as_mut().and_then(|c| slot(&mut c.cross, self.i));
         let source = Source { xkv: memory, past: None, fixed };
-        let unrotated = Context { rotation: None, ..*self.ctx };
+        let unrotated = Context { rotation: None, given: None, ..*self.ctx };
         let mask = self.ctx.cross_masks.get(self.i).and_then(Option::as_ref);
         let at = format!("{}.cross_attn", self.base);
         let (out, kv) = attention(self.b, "cross_attn", &at, self.cfg, y, &source, mask, &unrotated)?;

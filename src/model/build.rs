@@ -2,6 +2,7 @@
 
 use super::blocks::{self, Cache, Context, Drop, Rotation};
 use super::config::{ModelConfig, PairLayout, Positions};
+use super::loss::{Loss, Read};
 use super::masks::{GivenMask, Hidden, MaskSpec};
 use super::norm::norm;
 use super::params::{Resolved, ResolvedLayer, VocabSizes, resolve};
@@ -11,7 +12,7 @@ use crate::program::{BuildError, Builder, Constant, NodeId, Program, ScopeKind};
 use crate::tensor::{Axis, Shape};
 
 /// Sequences of token ids, all of one length.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sequences {
     /// `[batch, token]`.
     pub ids: Vec<i64>,
@@ -27,6 +28,23 @@ pub struct Sequences {
     pub positions: Option<Vec<i64>>,
     /// Token types, `[batch, token]`; zeros unless given.
     pub types: Option<Vec<i64>>,
+    /// Vectors `[batch, token, d_model]` that enter instead of rows of the embedding table.
+    pub vectors: Option<Vec<f64>>,
+    /// Queries, keys and values of the first attention.
+    pub qkv: Option<Qkv>,
+}
+
+/// Queries, keys and values as given, each `[batch, token, heads · width]`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Qkv {
+    /// Queries; there are as many as tokens.
+    pub q: Vec<f64>,
+    /// Keys.
+    pub k: Vec<f64>,
+    /// Values.
+    pub v: Vec<f64>,
+    /// Keys of a sequence.
+    pub keys: usize,
 }
 
 impl Sequences {
@@ -38,6 +56,16 @@ impl Sequences {
     /// Tokens a sequence.
     pub fn tokens(&self) -> usize {
         self.ids.len() / self.batch.max(1)
+    }
+
+    /// Keys that the first attention over a sequence has: as many as tokens, unless they are given.
+    pub fn keys(&self) -> usize {
+        self.qkv.as_ref().map_or_else(|| self.tokens(), |g| g.keys)
+    }
+
+    /// Whether the embedding table is read.
+    pub fn reads_table(&self) -> bool {
+        self.vectors.is_none() && self.qkv.is_none()
     }
 }
 
@@ -54,6 +82,8 @@ pub struct Forward<'a> {
     pub target: Option<&'a Sequences>,
     /// What each target position must predict, `[batch, token]`; negative where it does not count.
     pub labels: Option<&'a [i64]>,
+    /// What is minimised.
+    pub loss: &'a Loss,
     /// Whether dropout acts.
     pub training: bool,
 }
@@ -85,7 +115,9 @@ pub struct Outputs {
 /// Where parts do not fit together; [`super::validate`] finds such things earlier and says them better.
 pub fn forward(spec: &Forward<'_>) -> Result<(Program, Outputs), BuildError> {
     let mut m = ModelBuilder::new(spec.config, spec.vocab, spec.training);
-    m.vocabulary()?;
+    if m.words() > 0 {
+        m.vocabulary()?;
+    }
     let mut out = Outputs::default();
     // Both embeddings come before the layers, as a person writes them down.
     let source = spec.source.map(|s| m.source_input(s)).transpose()?;
@@ -108,9 +140,12 @@ pub fn forward(spec: &Forward<'_>) -> Result<(Program, Outputs), BuildError> {
     if let (Some(hidden), false) = (out.hidden, spec.config.output.none) {
         let (logits, probs, argmax) = m.output(hidden)?;
         (out.logits, out.probs, out.argmax) = (Some(logits), Some(probs), Some(argmax));
-        if let Some(labels) = spec.labels {
-            out.loss = Some(composite::cross_entropy(&mut m.b, "loss", logits, probs, labels)?);
-        }
+    }
+    if let (Some(hidden), true) = (out.hidden, spec.training || spec.labels.is_some()) {
+        let side = if m.resolved.has_decoder { spec.target } else { spec.source };
+        let real = side.and_then(|s| s.real.as_deref());
+        let read = Read { output: out.logits.zip(out.probs), hidden, labels: spec.labels, real };
+        out.loss = spec.loss.build(&mut m.b, &read)?;
     }
     Ok((m.b.finish(), out))
 }
@@ -126,12 +161,13 @@ pub struct ModelBuilder<'a> {
     pub resolved: Resolved,
     vocab: VocabSizes,
     training: bool,
+    given: Option<[NodeId; 3]>,
 }
 
 impl<'a> ModelBuilder<'a> {
     /// Nothing built yet.
     pub fn new(config: &'a ModelConfig, vocab: VocabSizes, training: bool) -> Self {
-        Self { b: Builder::new(), config, resolved: resolve(config), vocab, training }
+        Self { b: Builder::new(), config, resolved: resolve(config), vocab, training, given: None }
     }
 
     /// Builds inside a scope.
@@ -150,12 +186,17 @@ impl<'a> ModelBuilder<'a> {
         built
     }
 
+    /// Words of the vocabulary that the output speaks.
+    fn words(&self) -> usize {
+        if self.resolved.has_decoder { self.vocab.target } else { self.vocab.source }
+    }
+
     /// The ids of the vocabulary as a node, `vocabulary.ids`.
     ///
     /// # Errors
     /// Where it is there already.
     pub fn vocabulary(&mut self) -> Result<NodeId, BuildError> {
-        let words = if self.resolved.has_decoder { self.vocab.target } else { self.vocab.source };
+        let words = self.words();
         let ids: Vec<i64> = (0..words as i64).collect();
         self.b.constant("vocabulary.ids", Shape::named(&[(Axis::Vocab, words)]), Constant::Int(ids.into()))
     }
@@ -165,8 +206,33 @@ impl<'a> ModelBuilder<'a> {
     /// # Errors
     /// Where parts do not fit.
     pub fn source_input(&mut self, s: &Sequences) -> Result<NodeId, BuildError> {
-        let ids = composite::token_ids(&mut self.b, "embed.source.ids", s.batch, &s.ids)?;
-        self.embed("source", ids, 0, Some(s))
+        self.input("source", s)
+    }
+
+    fn input(&mut self, side: &str, s: &Sequences) -> Result<NodeId, BuildError> {
+        let given = |m: &mut Self, name: &str, tokens: usize, numbers: &[f64]| {
+            let width = numbers.len() / (s.batch * tokens).max(1);
+            let axes = [(Axis::Batch, s.batch), (Axis::Token, tokens), (Axis::DModel, width)];
+            m.b.constant(&format!("embed.{side}.{name}"), Shape::named(&axes), Constant::Float(numbers.into()))
+        };
+        if let Some(all) = &s.qkv {
+            let q = given(self, "queries", s.tokens(), &all.q)?;
+            let k = given(self, "keys", all.keys, &all.k)?;
+            let v = given(self, "values", all.keys, &all.v)?;
+            self.given = Some([q, k, v]);
+        }
+        if let Some(vectors) = &s.vectors {
+            let x = given(self, "vectors", s.tokens(), vectors)?;
+            let drop = if self.training { self.config.dropout.embedding } else { 0.0 };
+            let start = embedding::Start::Vectors(x);
+            return embedding::embed(&mut self.b, self.config, self.vocab, (side, start), 0, Some(s), drop);
+        }
+        if let Some([q, ..]) = self.given.filter(|_| s.qkv.is_some()) {
+            // Nothing reads it but its shape: there is no residual then.
+            return Ok(q);
+        }
+        let ids = composite::token_ids(&mut self.b, &format!("embed.{side}.ids"), s.batch, &s.ids)?;
+        self.embed(side, ids, 0, Some(s))
     }
 
     /// Ids and embedding of the target.
@@ -174,8 +240,7 @@ impl<'a> ModelBuilder<'a> {
     /// # Errors
     /// Where parts do not fit.
     pub fn target_input(&mut self, t: &Sequences) -> Result<NodeId, BuildError> {
-        let ids = composite::token_ids(&mut self.b, "embed.target.ids", t.batch, &t.ids)?;
-        self.embed("target", ids, 0, Some(t))
+        self.input("target", t)
     }
 
     /// Embedding of `ids [batch, token]` whose first token stands at position `first`; `of` are the sequences, where
@@ -191,7 +256,7 @@ impl<'a> ModelBuilder<'a> {
         of: Option<&Sequences>,
     ) -> Result<NodeId, BuildError> {
         let drop = if self.training { self.config.dropout.embedding } else { 0.0 };
-        embedding::embed(&mut self.b, self.config, self.vocab, (side, ids), first, of, drop)
+        embedding::embed(&mut self.b, self.config, self.vocab, (side, embedding::Start::Ids(ids)), first, of, drop)
     }
 
     fn drop(&self) -> Drop {
@@ -208,7 +273,7 @@ impl<'a> ModelBuilder<'a> {
     /// Where parts do not fit.
     pub fn encoder(&mut self, x: NodeId, s: &Sequences) -> Result<NodeId, BuildError> {
         let layers = self.resolved.encoder.clone();
-        let masks = own_masks(&layers, Some(s), s.batch, s.tokens(), 0, s.tokens());
+        let masks = own_masks(&layers, Some(s), s.batch, s.tokens(), 0, s.keys());
         let places = Places::of(Some(s), 0, s.tokens());
         self.stack("encoder", &layers, x, (&masks, places), None, None)
     }
@@ -265,6 +330,7 @@ impl<'a> ModelBuilder<'a> {
             _ => (self.resolved.decoder_final_norm, self.resolved.decoder_groups),
         };
         let config = self.config;
+        let given = self.given.filter(|_| side == "encoder");
         self.b.scope(side, ScopeKind::Stack, |b| {
             let ctx = Context {
                 d_model,
@@ -275,6 +341,7 @@ impl<'a> ModelBuilder<'a> {
                 own_masks,
                 memory: memory.map(|m| m.0),
                 cross_masks: memory.map_or(&[], |m| m.1),
+                given,
             };
             let x = blocks::stack(b, side, layers, groups, x, &ctx, cache)?;
             if final_norm { norm(b, "final_norm", &format!("{side}.final_norm"), x, &config.norm) } else { Ok(x) }

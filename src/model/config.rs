@@ -9,7 +9,7 @@ pub use super::heads::{ClassifierConfig, ClassifierInput, HeadTransform, PoolerC
 use super::own::{AttentionOverrides, FfnOverrides, NormOverrides};
 
 /// A whole model. `encoder` alone, `decoder` alone, or both (then the decoder may attend to the encoder).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ModelConfig {
     /// Width of the residual stream.
@@ -66,7 +66,7 @@ pub struct ModelConfig {
 }
 
 /// Token embedding.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct EmbeddingConfig {
     /// One table for source and target (`embed.weight`) instead of two.
@@ -88,7 +88,7 @@ pub struct EmbeddingConfig {
 }
 
 /// Where an embedding narrower or wider than the model is projected to d_model.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub enum ProjectAt {
     /// After positions, types and norm, which are as wide as the tables (ALBERT, ELECTRA).
     #[default]
@@ -113,7 +113,7 @@ impl Default for EmbeddingConfig {
 }
 
 /// How positions enter.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub enum Positions {
     /// Not at all.
@@ -166,7 +166,7 @@ fn halves() -> PairLayout {
 }
 
 /// How pairs are laid out in a row.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub enum PairLayout {
     /// (0, 1), (2, 3), …
     #[default]
@@ -176,7 +176,7 @@ pub enum PairLayout {
 }
 
 /// Normalisation of the residual stream.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct NormConfig {
     /// Which.
@@ -228,7 +228,7 @@ impl Default for NormConfig {
 }
 
 /// Kind of normalisation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub enum NormKind {
     /// (x − μ)/σ.
     #[default]
@@ -240,7 +240,7 @@ pub enum NormKind {
 }
 
 /// Where the norm of a sublayer stands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub enum NormPosition {
     /// norm(x + f(x)).
     #[default]
@@ -265,7 +265,7 @@ impl NormPosition {
 }
 
 /// Where ε stands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub enum EpsAt {
     /// √(σ² + ε).
     #[default]
@@ -275,7 +275,7 @@ pub enum EpsAt {
 }
 
 /// Attention.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AttentionConfig {
     /// Softmax of scaled products, or linear attention.
@@ -296,6 +296,9 @@ pub struct AttentionConfig {
     pub out_bias: bool,
     /// Whether there is an output projection W_O at all.
     pub out_projection: bool,
+    /// Whether q, k and v are projections of the input; without them they are the input itself, cut into heads, or the
+    /// scenario's `source: (qkv: …)`.
+    pub projections: bool,
     /// Only positions with |i − j| < window are seen.
     pub window: Option<usize>,
     /// Positions after the current one are hidden. Decoders hide them unless told otherwise, encoders do not.
@@ -327,6 +330,7 @@ impl Default for AttentionConfig {
             clip_qkv: None,
             out_bias: false,
             out_projection: true,
+            projections: true,
             window: None,
             causal: None,
             fill: MaskFillConfig::NegInfinity,
@@ -337,7 +341,7 @@ impl Default for AttentionConfig {
 }
 
 /// Kind of attention.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub enum AttentionKind {
     /// softmax(QKᵀ/scale)·V.
     #[default]
@@ -347,7 +351,7 @@ pub enum AttentionKind {
 }
 
 /// What attention scores are divided by.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub enum Scale {
     /// √d_k.
     #[default]
@@ -361,7 +365,7 @@ pub enum Scale {
 }
 
 /// What a masked score becomes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub enum MaskFillConfig {
     /// −∞.
     #[default]
@@ -373,7 +377,7 @@ pub enum MaskFillConfig {
 }
 
 /// How a mask acts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub enum MaskBy {
     /// The masked score is replaced.
     #[default]
@@ -383,7 +387,7 @@ pub enum MaskBy {
 }
 
 /// Whether a softmax subtracts the row's maximum before exp.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub enum SoftmaxShift {
     /// Only where exp would overflow (or all of a row would underflow).
     #[default]
@@ -395,7 +399,7 @@ pub enum SoftmaxShift {
 }
 
 /// Feed-forward network.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct FfnConfig {
     /// Activation.
@@ -439,7 +443,7 @@ impl Default for FfnConfig {
 }
 
 /// Activation function.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub enum Activation {
     /// max(0, x).
     #[default]
@@ -461,7 +465,7 @@ pub enum Activation {
 }
 
 /// Output head.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct OutputConfig {
     /// The head is the embedding table.
@@ -495,7 +499,7 @@ impl Default for OutputConfig {
 }
 
 /// Dropout rates, in training.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct DropoutConfig {
     /// After the embedding.
@@ -511,7 +515,7 @@ pub struct DropoutConfig {
 }
 
 /// A stack of layers.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StackConfig {
     /// Groups of equal layers, in order.
@@ -525,7 +529,7 @@ pub struct StackConfig {
 }
 
 /// A group of equal layers; what is not given is as in the model.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LayerConfig {
     /// How many such layers.
@@ -550,6 +554,10 @@ pub struct LayerConfig {
     pub ffn: Option<FfnOverrides>,
     /// Whether the layer has a feed-forward network.
     pub has_ffn: bool,
+    /// Whether the layer has self-attention.
+    pub has_attention: bool,
+    /// Whether a sublayer's input is added to its output.
+    pub residual: bool,
 }
 
 impl Default for LayerConfig {
@@ -566,6 +574,8 @@ impl Default for LayerConfig {
             attention: None,
             ffn: None,
             has_ffn: true,
+            has_attention: true,
+            residual: true,
         }
     }
 }

@@ -12,6 +12,15 @@ use crate::tensor::{Axis, Shape};
 
 type Built = Result<NodeId, BuildError>;
 
+/// What an embedding begins with.
+#[derive(Clone, Copy)]
+pub(super) enum Start {
+    /// Rows of the table, `[batch, token]`.
+    Ids(NodeId),
+    /// These, `[batch, token, width]`.
+    Vectors(NodeId),
+}
+
 /// Width of positions and token types: that of the tokens they are added to.
 pub(super) fn summed_width(config: &ModelConfig) -> usize {
     match config.embedding.project {
@@ -20,12 +29,12 @@ pub(super) fn summed_width(config: &ModelConfig) -> usize {
     }
 }
 
-/// Embedding of `ids [batch, token]` of `side` whose first token stands at position `first`.
+/// Embedding of ids or vectors of `side` whose first token stands at position `first`.
 pub(super) fn embed(
     b: &mut Builder,
     config: &ModelConfig,
     vocab: VocabSizes,
-    (side, ids): (&str, NodeId),
+    (side, start): (&str, Start),
     first: usize,
     of: Option<&Sequences>,
     drop: f64,
@@ -35,10 +44,15 @@ pub(super) fn embed(
     let (wide, summed) = (embedding_width(config), summed_width(config));
     let axis = |width: usize| if width == config.d_model { Axis::DModel } else { Axis::Other };
     let table = Shape::named(&[(Axis::Vocab, words), (axis(wide), wide)]);
-    let weight = b.parameter(&embedding_path(config, side), table)?;
+    let weight = match start {
+        Start::Ids(_) => Some(b.parameter(&embedding_path(config, side), table)?),
+        Start::Vectors(_) => None,
+    };
     let base = format!("embed.{side}");
     b.scope(&base, ScopeKind::Embedding, |b| {
-        let s = b.shape(ids);
+        let (Start::Ids(given) | Start::Vectors(given)) = start;
+        let dims = b.shape(given);
+        let s = Shape::named(&[(Axis::Batch, dims.dims()[0]), (Axis::Token, dims.dims()[1])]);
         let places = Places::of(of, first, s.dims()[1]);
         let project = |b: &mut Builder, name: &str, x: NodeId| {
             let path = format!("{base}.project");
@@ -48,7 +62,10 @@ pub(super) fn embed(
             let bias = cfg.project_bias.then(|| b.parameter(&format!("{path}.bias"), bias)).transpose()?;
             composite::linear(b, name, x, weight, bias, Axis::DModel)
         };
-        let mut x = b.gather("lookup", Pick::Rows, weight, ids)?;
+        let mut x = match weight {
+            Some(weight) => b.gather("lookup", Pick::Rows, weight, given)?,
+            None => given,
+        };
         if cfg.scale {
             x = b.affine("scaled", Affine::Mul((config.d_model as f64).sqrt()), x)?;
         }

@@ -28,6 +28,10 @@ pub enum Choice {
         top_k: Option<usize>,
         /// Only the most probable tokens that together reach this probability.
         top_p: Option<f64>,
+        /// Only tokens at least this share as probable as the most probable one.
+        min_p: Option<f64>,
+        /// Logits of tokens that were read are divided by this where positive, else multiplied; 1 for none.
+        repetition_penalty: f64,
         /// Seed of the drawn numbers.
         seed: u64,
     },
@@ -273,6 +277,7 @@ fn choose(m: &mut ModelBuilder<'_>, i: usize, choice: Choice, barred: &[i64]) ->
     let program = m.b.program();
     let logits = program.find(&format!("gen.{i}.output.logits")).expect("the frame has logits");
     let argmax = program.find(&format!("gen.{i}.output.argmax")).expect("the frame has a greedy choice");
+    let read = program.find(&format!("gen.{i}.tokens")).expect("the frame has tokens");
     let s = m.b.shape(logits);
     let (tokens, words) = (s.dims()[1], s.dims()[2]);
     let row = Shape::named(&[(Axis::Batch, 1), (Axis::Vocab, words)]);
@@ -290,11 +295,14 @@ fn choose(m: &mut ModelBuilder<'_>, i: usize, choice: Choice, barred: &[i64]) ->
             let mask = b.mask("barred", row, (0..words).map(hidden).collect())?;
             last = b.mask_fill("allowed_logits", last, mask, f64::NEG_INFINITY)?;
         }
-        let Choice::Sample { temperature, top_k, top_p, seed } = choice else {
+        let Choice::Sample { temperature, top_k, top_p, min_p, repetition_penalty, seed } = choice else {
             let best = b.apply("best", Op::ArgMax, &[last])?;
             b.inline(best);
             return b.reshape("id", best, one);
         };
+        if repetition_penalty != 1.0 {
+            last = penalise(b, last, read, repetition_penalty)?;
+        }
         let scaled = b.affine("scaled", Affine::Div(temperature), last)?;
         let mut order = b.apply("order", Op::ArgSort, &[scaled])?;
         if let Some(k) = top_k.filter(|k| *k < words) {
@@ -303,6 +311,7 @@ fn choose(m: &mut ModelBuilder<'_>, i: usize, choice: Choice, barred: &[i64]) ->
         let sorted = b.gather("kept_logits", Pick::Along, scaled, order)?;
         let probs = composite::softmax(b, "probs", sorted, Shift::WhenNeeded, false)?;
         let mut cumulative = b.apply("cumulative", Op::CumSum, &[probs])?;
+        let mut left = probs;
         if let Some(p) = top_p {
             // A candidate stays while those before it have not yet reached p.
             let before = b.binary("cumulative_before", Binary::Sub, cumulative, probs)?;
@@ -310,8 +319,22 @@ fn choose(m: &mut ModelBuilder<'_>, i: usize, choice: Choice, barred: &[i64]) ->
             let room = b.affine("room", Affine::Add(p), minus)?;
             b.inline(minus);
             let stays = b.unary("stays", Unary::Step, room)?;
-            let kept = b.binary("kept_probs", Binary::Mul, probs, stays)?;
-            cumulative = b.apply("kept_cumulative", Op::CumSum, &[kept])?;
+            left = b.binary("kept_probs", Binary::Mul, probs, stays)?;
+            cumulative = b.apply("kept_cumulative", Op::CumSum, &[left])?;
+        }
+        if let Some(p) = min_p {
+            // The first candidate is the most probable one.
+            let top = b.slice("top", probs, 1, 0, 1)?;
+            let floor = b.affine("floor", Affine::Mul(p), top)?;
+            let missing = b.binary("missing", Binary::Sub, floor, probs)?;
+            let under = b.unary("under", Unary::Step, missing)?;
+            let minus = b.unary("minus_under", Unary::Neg, under)?;
+            let stays = b.affine("above", Affine::Add(1.0), minus)?;
+            for id in [top, missing, under, minus] {
+                b.inline(id);
+            }
+            left = b.binary("probable", Binary::Mul, left, stays)?;
+            cumulative = b.apply("probable_cumulative", Op::CumSum, &[left])?;
         }
         let random = Random { seed, stream: i as u64, kind: RandomKind::Uniform };
         let drawn = b.random("drawn", Shape::named(&[(Axis::Batch, 1), (Axis::One, 1)]), random)?;
@@ -324,4 +347,29 @@ fn choose(m: &mut ModelBuilder<'_>, i: usize, choice: Choice, barred: &[i64]) ->
         let id = b.gather("id", Pick::Along, order, rank)?;
         Ok(b.name_axes(id, &[Axis::Batch, Axis::Token]))
     })
+}
+
+/// `logits [1, vocab]` with those of the tokens `read [1, token]` divided by `penalty` where positive, else multiplied.
+fn penalise(b: &mut Builder, logits: NodeId, read: NodeId, penalty: f64) -> Result<NodeId, BuildError> {
+    let (row, tokens) = (b.shape(logits), b.shape(read));
+    let none = b.constant("unread", row, Constant::Filled(0.0))?;
+    let ones = b.constant("each_read", tokens, Constant::Filled(1.0))?;
+    let times = b.apply("times_read", Op::ScatterAdd(Pick::Along), &[none, read, ones])?;
+    let seen = b.unary("seen", Unary::Step, times)?;
+    let positive = b.unary("positive", Unary::Step, logits)?;
+    let divided = b.affine("divided", Affine::Div(penalty), logits)?;
+    let multiplied = b.affine("multiplied", Affine::Mul(penalty), logits)?;
+    // One of the two products is exactly the number, the other 0: nothing is rounded by the choice.
+    let choose = |b: &mut Builder, name: &str, flag: NodeId, yes: NodeId, no: NodeId| {
+        let minus = b.unary(&format!("{name}_minus"), Unary::Neg, flag)?;
+        let other = b.affine(&format!("{name}_other"), Affine::Add(1.0), minus)?;
+        let yes = b.binary(&format!("{name}_yes"), Binary::MulOrZero, yes, flag)?;
+        let no = b.binary(&format!("{name}_no"), Binary::MulOrZero, no, other)?;
+        for id in [minus, other, yes, no] {
+            b.inline(id);
+        }
+        b.binary(name, Binary::Add, yes, no)
+    };
+    let changed = choose(b, "penalty", positive, divided, multiplied)?;
+    choose(b, "penalised", seen, changed, logits)
 }

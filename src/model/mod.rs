@@ -10,6 +10,7 @@ mod ffn;
 pub mod generate;
 mod heads;
 pub mod limits;
+pub mod loss;
 pub mod masks;
 mod norm;
 pub mod own;

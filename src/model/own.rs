@@ -8,14 +8,19 @@ use super::config::{
 };
 
 macro_rules! own {
-    ($(#[$doc:meta])* $own:ident of $whole:ident as $name:literal { $($field:ident: $t:ty),* $(,)? }) => {
+    ($(#[$doc:meta])* $own:ident ($schema:literal) of $whole:ident as $name:literal { $($field:ident: $t:ty),* $(,)? }) => {
         $(#[$doc])*
-        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
         #[serde(deny_unknown_fields, default, rename = $name)]
+        #[schemars(rename = $schema)]
         pub struct $own {
             $(
                 /// Unless given, the model's.
-                #[serde(with = "given", skip_serializing_if = "Option::is_none")]
+                #[serde(
+                    serialize_with = "given::serialize",
+                    deserialize_with = "given::deserialize",
+                    skip_serializing_if = "Option::is_none"
+                )]
                 pub $field: Option<$t>,
             )*
         }
@@ -37,7 +42,7 @@ macro_rules! own {
 
 own! {
     /// Normalisation of a layer.
-    NormOverrides of NormConfig as "NormConfig" {
+    NormOverrides ("NormOverrides") of NormConfig as "NormConfig" {
         kind: NormKind,
         position: NormPosition,
         eps: f64,
@@ -52,7 +57,7 @@ own! {
 
 own! {
     /// Attention of a layer.
-    AttentionOverrides of AttentionConfig as "AttentionConfig" {
+    AttentionOverrides ("AttentionOverrides") of AttentionConfig as "AttentionConfig" {
         kind: AttentionKind,
         scale: Scale,
         qkv_bias: bool,
@@ -62,6 +67,7 @@ own! {
         clip_qkv: Option<f64>,
         out_bias: bool,
         out_projection: bool,
+        projections: bool,
         window: Option<usize>,
         causal: Option<bool>,
         fill: MaskFillConfig,
@@ -72,7 +78,7 @@ own! {
 
 own! {
     /// Feed-forward network of a layer.
-    FfnOverrides of FfnConfig as "FfnConfig" {
+    FfnOverrides ("FfnOverrides") of FfnConfig as "FfnConfig" {
         activation: Activation,
         gated: bool,
         bias: bool,

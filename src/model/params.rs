@@ -82,6 +82,10 @@ pub struct ResolvedLayer {
     pub ffn: FfnConfig,
     /// Whether there is a feed-forward network.
     pub has_ffn: bool,
+    /// Whether there is self-attention.
+    pub has_attention: bool,
+    /// Whether a sublayer's input is added to its output.
+    pub residual: bool,
     /// Whether there is attention to the encoder.
     pub cross: bool,
 }
@@ -133,6 +137,8 @@ pub fn resolve(config: &ModelConfig) -> Resolved {
                 attention,
                 ffn: group.ffn.clone().unwrap_or_default().over(&config.ffn),
                 has_ffn: group.has_ffn,
+                has_attention: group.has_attention,
+                residual: group.residual,
                 cross: decoder && has_encoder && group.cross_attention.unwrap_or(true),
             };
             layers.extend(std::iter::repeat_n(layer, group.repeat));
@@ -289,7 +295,7 @@ impl List {
 
     fn layer(&mut self, path: &str, layer: &ResolvedLayer) {
         let mut n = 0;
-        for (name, present) in [("self_attn", true), ("cross_attn", layer.cross)] {
+        for (name, present) in [("self_attn", layer.has_attention), ("cross_attn", layer.cross)] {
             if present {
                 n += 1;
                 self.sublayer(path, n, &layer.norm, layer.norm.on_attention, |list| {
@@ -364,9 +370,11 @@ impl List {
         let a = &layer.attention;
         let (h, kv) = (layer.heads, layer.kv_heads);
         let [q_bias, k_bias, v_bias] = a.biases();
-        self.linear(&format!("{path}.q"), h * layer.d_k, d, q_bias, h);
-        self.linear(&format!("{path}.k"), kv * layer.d_k, d, k_bias, kv);
-        self.linear(&format!("{path}.v"), kv * layer.d_v, d, v_bias, kv);
+        if a.projections {
+            self.linear(&format!("{path}.q"), h * layer.d_k, d, q_bias, h);
+            self.linear(&format!("{path}.k"), kv * layer.d_k, d, k_bias, kv);
+            self.linear(&format!("{path}.v"), kv * layer.d_v, d, v_bias, kv);
+        }
         if a.out_projection {
             self.linear(&format!("{path}.o"), d, h * layer.d_v, a.out_bias, 1);
         }

@@ -296,7 +296,10 @@ fn layer(found: &mut Vec<ConfigProblem>, config: &ModelConfig, side: &str, at: &
     }
     let d_k = d_k.unwrap_or(config.d_model / heads);
     let d_v = l.d_v.or(config.d_v).unwrap_or(d_k);
-    if !a.out_projection && heads * d_v != config.d_model {
+    if !a.projections && a.biases().contains(&true) {
+        found.push(problem(field(l.attention.is_some(), "attention.qkv_bias"), Msg::new("config.qkv_bias")));
+    }
+    if !a.out_projection && heads * d_v != config.d_model && !stands_alone(config, side, l) {
         found.push(problem(
             field(l.attention.is_some(), "attention.out_projection"),
             Msg::new("config.out_projection")
@@ -318,6 +321,16 @@ fn layer(found: &mut Vec<ConfigProblem>, config: &ModelConfig, side: &str, at: &
     {
         found.push(problem(format!("{at}.cross_attention"), Msg::new("config.cross_attention")));
     }
+}
+
+/// Whether nothing follows the attention of a layer, so that its output may have a width of its own.
+fn stands_alone(config: &ModelConfig, side: &str, l: &LayerConfig) -> bool {
+    let stack = if side == "encoder" { &config.encoder } else { &config.decoder };
+    let other = if side == "encoder" { &config.decoder } else { &config.encoder };
+    let norm = l.norm.clone().unwrap_or_default().over(&config.norm);
+    let one = stack.as_ref().is_some_and(|s| s.layers.len() == 1 && !s.final_norm) && l.repeat == 1;
+    let nothing = !l.residual && !l.has_ffn && norm.kind == NormKind::None && config.output.none;
+    one && nothing && other.is_none() && config.pooler.is_none() && config.classifier.is_none()
 }
 
 fn positions(found: &mut Vec<ConfigProblem>, config: &ModelConfig) {

@@ -15,7 +15,7 @@ use super::role::number;
 pub use super::role::{Role, Step};
 
 /// The source or the target of a model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 pub enum Side {
     /// What the encoder reads.
     Source,

@@ -29,6 +29,32 @@ pub struct Optimiser {
     pub warmup: u64,
     /// How the learning rate falls afterwards.
     pub decay: Decay,
+    /// Momentum that looks ahead: the step is g + μ·u instead of u (Nesterov; as `torch.optim.SGD(nesterov=True)`).
+    pub nesterov: bool,
+    /// Adam divides by the largest v so far (Reddi et al. 2018; as `torch.optim.Adam(amsgrad=True)`).
+    pub amsgrad: bool,
+    /// Adam divides m and v by 1 − βᵗ; `BertAdam` does not.
+    pub bias_correction: bool,
+    /// Parameters with settings of their own; the first group whose pattern fits a path holds for it.
+    pub groups: Vec<Group>,
+}
+
+/// Settings of the parameters that a pattern fits.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Group {
+    /// Glob over paths, such as `*.bias`.
+    pub paths: String,
+    /// Factor of the learning rate.
+    #[serde(default = "one")]
+    pub rate: f64,
+    /// λ, where it is not that of the others.
+    #[serde(default)]
+    pub weight_decay: Option<f64>,
+}
+
+fn one() -> f64 {
+    1.0
 }
 
 impl Default for Optimiser {
@@ -40,6 +66,10 @@ impl Default for Optimiser {
             clip_norm: None,
             warmup: 0,
             decay: Decay::Constant,
+            nesterov: false,
+            amsgrad: false,
+            bias_correction: true,
+            groups: Vec::new(),
         }
     }
 }
@@ -194,11 +224,20 @@ impl Optimiser {
     pub fn corrections(&self, update: u64) -> Option<[f64; 2]> {
         match self.method {
             Method::Sgd { .. } => None,
+            _ if !self.bias_correction => None,
             Method::Adam { beta1, beta2, .. } | Method::AdamW { beta1, beta2, .. } => {
                 let t = (update + 1) as f64;
                 Some([beta1, beta2].map(|b| 1.0 - libm::pow(b, t)))
             }
         }
+    }
+
+    /// The group of the parameter at `path`, where one fits.
+    pub fn group_of(&self, path: &str) -> Option<usize> {
+        self.groups.iter().position(|g| {
+            let glob = globset::Glob::new(&g.paths);
+            glob.is_ok_and(|glob| glob.compile_matcher().is_match(path))
+        })
     }
 
     /// The first setting that makes no sense.
@@ -231,6 +270,14 @@ impl Optimiser {
                 if !positive(eps) {
                     return bad("eps", "positive");
                 }
+            }
+        }
+        for group in &self.groups {
+            if !(group.rate.is_finite() && group.rate >= 0.0) {
+                return bad("groups.rate", "not_negative");
+            }
+            if group.weight_decay.is_some_and(|d| !(d.is_finite() && d >= 0.0)) {
+                return bad("groups.weight_decay", "not_negative");
             }
         }
         match self.decay {
@@ -290,16 +337,35 @@ pub fn append_update(b: &mut Builder, gradients: &Gradients, optimiser: &Optimis
         let learning_rate = b.input("learning_rate", DType::Float, Shape::SCALAR)?;
         let corrections = match optimiser.method {
             Method::Sgd { .. } => None,
+            _ if !optimiser.bias_correction => None,
             Method::Adam { .. } | Method::AdamW { .. } => Some([
                 b.input("bias_correction1", DType::Float, Shape::SCALAR)?,
                 b.input("bias_correction2", DType::Float, Shape::SCALAR)?,
             ]),
         };
-        let mut rule =
-            Rule { optimiser, learning_rate, corrections, decay_rate: None, clip: None, raised: BTreeMap::new() };
-        if matches!(optimiser.method, Method::AdamW { .. }) && optimiser.weight_decay > 0.0 {
+        let mut rule = Rule {
+            optimiser,
+            learning_rate,
+            corrections,
+            decay_rate: None,
+            clip: None,
+            rates: vec![(learning_rate, None); optimiser.groups.len()],
+            raised: BTreeMap::new(),
+        };
+        let decoupled = matches!(optimiser.method, Method::AdamW { .. });
+        if decoupled && optimiser.weight_decay > 0.0 {
             let at = Affine::Mul(optimiser.weight_decay);
             rule.decay_rate = Some(b.affine("decay_rate", at, learning_rate)?);
+        }
+        for (i, group) in optimiser.groups.iter().enumerate() {
+            if group.rate != 1.0 {
+                rule.rates[i].0 = b.affine(&format!("group{i}_rate"), Affine::Mul(group.rate), learning_rate)?;
+            }
+            let decay = group.weight_decay.unwrap_or(optimiser.weight_decay);
+            if decoupled && decay > 0.0 {
+                let rate = b.affine(&format!("group{i}_decay_rate"), Affine::Mul(decay), rule.rates[i].0)?;
+                rule.rates[i].1 = Some(rate);
+            }
         }
         let mut gradient_norm = None;
         if let (Some(limit), false) = (optimiser.clip_norm, pairs.is_empty()) {
@@ -312,7 +378,8 @@ pub fn append_update(b: &mut Builder, gradients: &Gradients, optimiser: &Optimis
             let path = b.program().node(parameter).path.to_string();
             // Shared by every parameter of the same rank, so they stand outside the parameter's scope.
             rule.raise(b, b.shape(parameter).rank())?;
-            parameters.push(b.scope(&path, ScopeKind::Group, |b| rule.update(b, parameter, gradient))?);
+            let group = optimiser.group_of(&path);
+            parameters.push(b.scope(&path, ScopeKind::Group, |b| rule.update(b, parameter, gradient, group))?);
         }
         Ok(Updates { parameters, learning_rate, corrections, gradient_norm })
     })
@@ -359,6 +426,8 @@ struct Rule<'a> {
     corrections: Option<[NodeId; 2]>,
     decay_rate: Option<NodeId>,
     clip: Option<NodeId>,
+    /// Learning rate and decay rate of each group.
+    rates: Vec<(NodeId, Option<NodeId>)>,
     /// Scalars under other ranks.
     raised: BTreeMap<(NodeId, usize), NodeId>,
 }
@@ -370,8 +439,9 @@ impl Rule<'_> {
             .into_iter()
             .chain(self.corrections.into_iter().flatten())
             .chain(self.decay_rate)
-            .chain(self.clip);
-        for id in scalars {
+            .chain(self.clip)
+            .chain(self.rates.iter().flat_map(|(rate, decay)| [Some(*rate), *decay].into_iter().flatten()));
+        for id in scalars.collect::<Vec<_>>() {
             if rank == 0 || self.raised.contains_key(&(id, rank)) {
                 continue;
             }
@@ -389,19 +459,29 @@ impl Rule<'_> {
         self.raised.get(&(id, rank)).copied().unwrap_or(id)
     }
 
-    fn update(&self, b: &mut Builder, w: NodeId, gradient: NodeId) -> Result<ParameterUpdate, BuildError> {
+    fn update(
+        &self,
+        b: &mut Builder,
+        w: NodeId,
+        gradient: NodeId,
+        group: Option<usize>,
+    ) -> Result<ParameterUpdate, BuildError> {
+        let (learning_rate, decay_rate) = group.map_or((self.learning_rate, self.decay_rate), |g| self.rates[g]);
+        let weight_decay =
+            group.and_then(|g| self.optimiser.groups[g].weight_decay).unwrap_or(self.optimiser.weight_decay);
+        let decoupled = matches!(self.optimiser.method, Method::AdamW { .. });
         let mut g = gradient;
         if let Some(clip) = self.clip {
             let clip = self.scalar(b, clip, w);
             g = b.binary("clipped", Binary::Mul, g, clip)?;
         }
         let mut start = w;
-        if let Some(rate) = self.decay_rate {
+        if let Some(rate) = decay_rate {
             let rate = self.scalar(b, rate, w);
             let decay = b.binary("decay", Binary::Mul, rate, w)?;
             start = b.binary("decayed", Binary::Sub, w, decay)?;
-        } else if self.optimiser.weight_decay > 0.0 {
-            let pull = Affine::Mul(self.optimiser.weight_decay);
+        } else if weight_decay > 0.0 && !decoupled {
+            let pull = Affine::Mul(weight_decay);
             let pull = b.affine("decay", pull, w)?;
             b.inline(pull);
             g = b.binary("decayed_gradient", Binary::Add, g, pull)?;
@@ -409,14 +489,20 @@ impl Rule<'_> {
         let (direction, slots) = match self.optimiser.method {
             Method::Sgd { momentum } if momentum > 0.0 => {
                 let (velocity, slot) = Self::momentum(b, g, momentum)?;
-                (velocity, SmallVec::from_iter([slot]))
+                let mut direction = velocity;
+                if self.optimiser.nesterov {
+                    let ahead = b.affine("velocity_ahead", Affine::Mul(momentum), velocity)?;
+                    b.inline(ahead);
+                    direction = b.binary("direction", Binary::Add, g, ahead)?;
+                }
+                (direction, SmallVec::from_iter([slot]))
             }
             Method::Sgd { .. } => (g, SmallVec::new()),
             Method::Adam { beta1, beta2, eps } | Method::AdamW { beta1, beta2, eps } => {
                 self.adam(b, g, [beta1, beta2], eps)?
             }
         };
-        let rate = self.scalar(b, self.learning_rate, w);
+        let rate = self.scalar(b, learning_rate, w);
         let step = b.binary("step", Binary::Mul, rate, direction)?;
         let new = b.binary("new", Binary::Sub, start, step)?;
         Ok(ParameterUpdate { parameter: w, gradient, step, new, slots })
@@ -444,17 +530,27 @@ impl Rule<'_> {
         b.inline(square);
         let mut slots = SmallVec::new();
         let mut hats = SmallVec::<[NodeId; 2]>::new();
-        let corrections = self.corrections.unwrap_or([self.learning_rate; 2]);
-        for (((name, seen), beta), correction) in [("m", g), ("v", square)].into_iter().zip(betas).zip(corrections) {
+        for (i, ((name, seen), beta)) in [("m", g), ("v", square)].into_iter().zip(betas).enumerate() {
             let before = b.input(&format!("{name}_before"), DType::Float, b.shape(g))?;
             let kept = b.affine(&format!("{name}_kept"), Affine::Mul(beta), before)?;
             let added = b.affine(&format!("{name}_added"), Affine::Mul(1.0 - beta), seen)?;
             b.inline(kept);
             b.inline(added);
             let after = b.binary(name, Binary::Add, kept, added)?;
-            let correction = self.scalar(b, correction, g);
-            hats.push(b.binary(&format!("{name}_hat"), Binary::Div, after, correction)?);
             slots.push(Slot { name, before, after });
+            let mut seen = after;
+            if name == "v" && self.optimiser.amsgrad {
+                let before = b.input("v_max_before", DType::Float, b.shape(g))?;
+                seen = b.binary("v_max", Binary::Max, before, after)?;
+                slots.push(Slot { name: "v_max", before, after: seen });
+            }
+            hats.push(match self.corrections {
+                Some(corrections) => {
+                    let correction = self.scalar(b, corrections[i], g);
+                    b.binary(&format!("{name}_hat"), Binary::Div, seen, correction)?
+                }
+                None => seen,
+            });
         }
         let root = b.unary("root", Unary::Sqrt, hats[1])?;
         let safe = b.affine("root_eps", Affine::Add(eps), root)?;

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 /// How grave a finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// Worth knowing; nothing need be wrong.
@@ -29,7 +29,7 @@ impl Severity {
 macro_rules! lints {
     ($($(#[$doc:meta])* $variant:ident = $id:literal, $what:literal;)*) => {
         /// A lint. Its name in files and reports is stable.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
         pub enum Lint {
             $($(#[$doc])* #[serde(rename = $id)] $variant,)*
         }

@@ -9,6 +9,7 @@ mod load;
 mod npz;
 pub mod numbers;
 pub mod place;
+pub mod reference;
 pub mod rewrite;
 pub mod schema;
 pub mod symbols;

@@ -14,7 +14,7 @@ use crate::tensor::Precision;
 use crate::text::Lang;
 
 /// Text in both languages; one may be left out.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Text {
     /// English.
@@ -37,7 +37,7 @@ impl Text {
 }
 
 /// A scenario.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
     /// Short name, as it stands in exports.
@@ -51,7 +51,9 @@ pub struct Scenario {
     /// Number type of its runs.
     #[serde(default = "f64_precision")]
     pub precision: Precision,
-    /// Vocabulary; of the source, where the target has one of its own.
+    /// Vocabulary; of the source, where the target has one of its own. Not needed where all inputs are vectors: the
+    /// model then has no embedding table and no output head.
+    #[serde(default, skip_serializing_if = "Vocabulary::is_none")]
     pub vocabulary: Vocabulary,
     /// Vocabulary of the target, where it differs.
     #[serde(default)]
@@ -100,7 +102,7 @@ fn f64_precision() -> Precision {
 }
 
 /// A vocabulary.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub enum Vocabulary {
     /// These words, numbered from 0. Text is cut at spaces, or else into the longest words that fit.
@@ -120,7 +122,7 @@ pub enum Vocabulary {
 }
 
 /// A character vocabulary.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Characters {
     /// A text file, relative to the scenario, or the name of an embedded one.
@@ -143,18 +145,38 @@ pub struct Characters {
     pub spaces: bool,
 }
 
+impl Default for Vocabulary {
+    fn default() -> Self {
+        Self::Size(0)
+    }
+}
+
+impl Vocabulary {
+    /// Whether there is none.
+    pub fn is_none(&self) -> bool {
+        *self == Self::Size(0)
+    }
+}
+
 fn specials() -> Vec<String> {
     ["<pad>", "<unk>", "<sos>", "<eos>"].map(str::to_owned).to_vec()
 }
 
 /// Sequences that a stack reads.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Input {
     /// Sentences, as text.
     pub text: Vec<String>,
     /// Or as ids.
     pub ids: Vec<Vec<i64>>,
+    /// Or as vectors, `[sentence][token][d_model]`, which enter the model instead of rows of an embedding table. With
+    /// `text` or `ids` next to them, those only name the tokens.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub vectors: Vec<Vec<Vec<f64>>>,
+    /// Or as the queries, keys and values of the encoder's only attention, which then has `projections: false`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub qkv: Option<GivenAttention>,
     /// Put `<sos>` before each sentence.
     pub sos: bool,
     /// Put `<eos>` after each sentence.
@@ -180,7 +202,7 @@ pub struct Input {
 }
 
 /// On which side of a sentence padding is put.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub enum PadSide {
     /// After it.
     #[default]
@@ -190,7 +212,7 @@ pub enum PadSide {
 }
 
 /// Positions of tokens.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub enum PositionIds {
     /// All tokens are counted, from 0.
@@ -203,10 +225,22 @@ pub enum PositionIds {
     Ids(Vec<Vec<i64>>),
 }
 
+/// Queries, keys and values as they enter an attention, `[sentence][token][heads · width]`, the heads side by side.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GivenAttention {
+    /// Queries.
+    pub q: Vec<Vec<Vec<f64>>>,
+    /// Keys.
+    pub k: Vec<Vec<Vec<f64>>>,
+    /// Values.
+    pub v: Vec<Vec<Vec<f64>>>,
+}
+
 /// A mask in one of its three usual shapes, true where visible. Keys that a source hides from all alike (the first two
 /// shapes) are hidden from the decoder's cross-attention too; a mask with a row for each source token is of the
 /// encoder's self-attention alone.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub enum MaskInput {
     /// `(B, T)`.
@@ -218,7 +252,7 @@ pub enum MaskInput {
 }
 
 /// Where labels come from.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub enum Labels {
     /// There are none: no loss.
@@ -233,7 +267,7 @@ pub enum Labels {
 }
 
 /// Weights: inline values, files, and initialisers for the rest.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Weights {
     /// Values by parameter path.
@@ -248,7 +282,7 @@ pub struct Weights {
 }
 
 /// Values of one parameter.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub enum WeightValue {
     /// A vector.
@@ -264,7 +298,7 @@ pub enum WeightValue {
 }
 
 /// A file of weights.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WeightFile {
     /// A safetensors, npz or GGUF file, or the index of a checkpoint in shards (`….safetensors.index.json`), relative
@@ -298,7 +332,7 @@ impl WeightFile {
 }
 
 /// A parameter that is made of a file's tensors.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Made {
     /// Names in the file. Several, of one shape, are stacked along a new first axis after the rewrites.
@@ -309,7 +343,7 @@ pub struct Made {
 }
 
 /// An initialiser and where it holds.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InitRule {
     /// Glob over parameter paths, such as `*.bias`; everything unless given.
@@ -324,7 +358,7 @@ fn everything() -> String {
 }
 
 /// A seeded initialiser: the same numbers on every machine.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub enum Init {
     /// Normal.
@@ -351,7 +385,7 @@ pub enum Init {
 }
 
 /// A run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub enum Run {
     /// Teacher-forced, with a loss where there are labels; then the optimiser.
@@ -362,6 +396,9 @@ pub enum Run {
         /// Optimiser.
         #[serde(default)]
         optimiser: Optimiser,
+        /// What it minimises.
+        #[serde(default)]
+        loss: Loss,
         /// What it changes of the scenario.
         #[serde(default)]
         with: Box<Changes>,
@@ -400,9 +437,65 @@ pub enum Run {
     },
 }
 
+/// What a training run minimises.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub enum Loss {
+    /// −ln of the probability of each label, as `torch.nn.functional.cross_entropy`.
+    CrossEntropy {
+        /// How the positions are put together.
+        #[serde(default)]
+        reduction: Reduction,
+        /// Share of the target that all classes have alike (label smoothing).
+        #[serde(default)]
+        smoothing: f64,
+        /// Factor of each class; a mean divides by the factors of the labels.
+        #[serde(default)]
+        class_weights: Vec<f64>,
+    },
+    /// Squared differences of the output (logits; without a head, the last hidden states) from a target.
+    SquaredError {
+        /// What the output should be, `[sentence][token][width]`.
+        target: Vec<Vec<Vec<f64>>>,
+        /// How the squares are put together.
+        #[serde(default)]
+        reduction: SquaredReduction,
+    },
+    /// A given gradient of the output, `[sentence][token][width]`: the loss is the sum of output times gradient.
+    Gradient(Vec<Vec<Vec<f64>>>),
+}
+
+impl Default for Loss {
+    fn default() -> Self {
+        Self::CrossEntropy { reduction: Reduction::Mean, smoothing: 0.0, class_weights: Vec::new() }
+    }
+}
+
+/// How the losses of the positions are put together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub enum Reduction {
+    /// Their mean.
+    #[default]
+    Mean,
+    /// Their sum.
+    Sum,
+}
+
+/// How squared differences are put together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub enum SquaredReduction {
+    /// Their mean over every number.
+    #[default]
+    Mean,
+    /// Their sum.
+    Sum,
+    /// Half their sum.
+    HalfSum,
+}
+
 /// What a run changes: other sequences through the same model, or the same sequences through another model that
 /// shares the scenario's parameters by path. What is not given is as in the scenario.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Changes {
     /// The whole model.
@@ -456,8 +549,20 @@ impl Run {
     }
 }
 
+impl Run {
+    /// What it changes of the scenario.
+    pub fn with_mut(&mut self) -> &mut Changes {
+        match self {
+            Run::Training { with, .. }
+            | Run::Inference { with, .. }
+            | Run::Forward { with, .. }
+            | Run::Encode { with, .. } => with,
+        }
+    }
+}
+
 /// What is generated from what.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub enum Decode {
     /// One call a prefix, whatever was predicted.
@@ -484,6 +589,13 @@ pub enum Decode {
         /// Only the most probable tokens that together reach this probability.
         #[serde(default)]
         top_p: Option<f64>,
+        /// Only tokens at least this share as probable as the most probable one.
+        #[serde(default)]
+        min_p: Option<f64>,
+        /// Logits of tokens that are there already are divided by this where positive, else multiplied (Keskar et al.
+        /// 2019); 1 for none.
+        #[serde(default = "one")]
+        repetition_penalty: f64,
         /// Seed.
         #[serde(default)]
         seed: u64,
@@ -513,7 +625,7 @@ fn one() -> f64 {
 }
 
 /// First tokens of a decoding.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub enum Prefix {
     /// As text.
@@ -523,7 +635,7 @@ pub enum Prefix {
 }
 
 /// How parameters are updated.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Optimiser {
     /// Which.
@@ -546,6 +658,31 @@ pub struct Optimiser {
     pub warmup: usize,
     /// How it goes on.
     pub schedule: Schedule,
+    /// Share of the learning rate that `Linear` and `Cosine` end with.
+    pub floor: f64,
+    /// Momentum that looks ahead (Nesterov), for SGD.
+    pub nesterov: bool,
+    /// Adam divides by the largest v so far (AMSGrad).
+    pub amsgrad: bool,
+    /// Adam divides m and v by 1 − βᵗ; BERT's own optimiser does not.
+    pub bias_correction: bool,
+    /// Parameters with settings of their own, such as no decay on norms and biases; the first that fits.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<ParameterGroup>,
+}
+
+/// Settings of the parameters that a pattern fits.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ParameterGroup {
+    /// Glob over parameter paths, such as `*.bias`.
+    pub paths: String,
+    /// Factor of the learning rate.
+    #[serde(default = "one")]
+    pub rate: f64,
+    /// Weight decay, where it is not that of the others.
+    #[serde(default)]
+    pub weight_decay: Option<f64>,
 }
 
 impl Default for Optimiser {
@@ -561,12 +698,17 @@ impl Default for Optimiser {
             steps: 100,
             warmup: 0,
             schedule: Schedule::Constant,
+            floor: 0.0,
+            nesterov: false,
+            amsgrad: false,
+            bias_correction: true,
+            groups: Vec::new(),
         }
     }
 }
 
 /// Kind of optimiser.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub enum OptimiserKind {
     /// w − lr·g, with momentum where there is any.
     #[default]
@@ -589,7 +731,7 @@ impl OptimiserKind {
 }
 
 /// Course of the learning rate after warm-up.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub enum Schedule {
     /// It stays.
     #[default]
@@ -603,7 +745,7 @@ pub enum Schedule {
 }
 
 /// A tensor or a slice of one.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Place {
     /// Path.
@@ -617,7 +759,7 @@ pub struct Place {
 }
 
 /// A numbered step.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StepSpec {
     /// Number.
@@ -645,7 +787,7 @@ pub struct StepSpec {
 }
 
 /// A tensor of a step: a symbol of the scenario, or one of its own.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub enum ViewSpec {
     /// A symbol of the scenario's list.
@@ -657,7 +799,7 @@ pub enum ViewSpec {
 }
 
 /// Values that a run must reproduce.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Expected {
     /// Run; the first one unless given.
@@ -669,6 +811,7 @@ pub struct Expected {
     #[serde(default)]
     pub slice: String,
     /// Values, row-major, in one list or in lists nested as the axes are.
+    #[schemars(with = "Vec<f64>")]
     pub values: Numbers,
     /// Largest difference; half of the fourth decimal where no limit is given at all.
     #[serde(default, skip_serializing_if = "Option::is_none")]

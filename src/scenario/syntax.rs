@@ -190,6 +190,25 @@ fn explain(text: &str, mut path: Vec<Segment>, error: &ron::error::SpannedError)
         }
         other => (Msg::new("scenario.syntax").arg("why", escape(&other.to_string())), None),
     };
+    let of_type = matches!(
+        code,
+        Error::ExpectedArray
+            | Error::ExpectedMap
+            | Error::ExpectedBoolean
+            | Error::ExpectedString
+            | Error::ExpectedFloat
+            | Error::ExpectedInteger
+            | Error::ExpectedStructLike
+            | Error::ExpectedNamedStructLike(_)
+            | Error::ExpectedUnit
+            | Error::ExpectedIdentifier
+            | Error::InvalidValueForType { .. }
+    );
+    // `norm: true` is taken for the name of a struct.
+    let of_type = of_type || msg.key == "syntax.struct_name";
+    let fits = if of_type { super::reference::fits(&place::path(&path)) } else { None };
+    let quotes = help.as_ref().is_some_and(|h| h.key == "syntax.straight_quotes");
+    let help = if quotes { help } else { fits.or(help) };
     let help = help.or_else(|| msg.help()).unwrap_or_else(|| Msg::new("scenario.syntax_help"));
     (byte, Problem::new(place::path(&path), msg).help(help))
 }

@@ -215,6 +215,16 @@ fn decode(decode: &Decode, cached: bool, at: &str, words: &Vocab, found: &mut Ve
             extent.batch = *beams;
         }
     }
+    if let Decode::Sample { min_p, repetition_penalty, .. } = decode {
+        if let Some(p) = min_p.filter(|p| !(*p >= 0.0 && *p <= 1.0)) {
+            let msg = Msg::new("scenario.top_p").arg("value", p);
+            found.push(Problem::new(format!("{at}.min_p"), msg));
+        }
+        if !(repetition_penalty.is_finite() && *repetition_penalty > 0.0) {
+            let msg = Msg::new("scenario.positive").arg("value", repetition_penalty);
+            found.push(Problem::new(format!("{at}.repetition_penalty"), msg));
+        }
+    }
     if let Decode::Sample { temperature, top_k, top_p, .. } = decode {
         if !(temperature.is_finite() && *temperature > 0.0) {
             let msg = Msg::new("scenario.temperature").arg("value", temperature);
@@ -286,6 +296,13 @@ fn optimiser(o: &Optimiser, at: &str, found: &mut Vec<Problem>) {
     let below_one = |x: f64| (0.0..1.0).contains(&x);
     let not_negative = |x: f64| x.is_finite() && x >= 0.0;
     let positive = |x: f64| x.is_finite() && x > 0.0;
+    for (i, group) in o.groups.iter().enumerate() {
+        if let Err(e) = globset::Glob::new(&group.paths) {
+            let msg = Msg::new("weights.pattern").arg("pattern", escape(&group.paths));
+            let msg = msg.arg("why", escape(&e.kind().to_string()));
+            found.push(Problem::new(format!("{at}.groups[{i}].paths"), msg));
+        }
+    }
     let checks = [
         ("lr", o.lr, positive(o.lr), "scenario.positive"),
         ("weight_decay", o.weight_decay, not_negative(o.weight_decay), "scenario.not_negative"),
@@ -294,6 +311,7 @@ fn optimiser(o: &Optimiser, at: &str, found: &mut Vec<Problem>) {
         ("betas[1]", o.betas.1, below_one(o.betas.1), "scenario.below_one"),
         ("eps", o.eps, positive(o.eps), "scenario.positive"),
         ("steps", o.steps as f64, o.steps > 0, "scenario.positive"),
+        ("floor", o.floor, (0.0..=1.0).contains(&o.floor), "scenario.below_one"),
         ("clip", o.clip.unwrap_or(1.0), o.clip.is_none_or(positive), "scenario.positive"),
     ];
     for (field, value, good, key) in checks {

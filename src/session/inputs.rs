@@ -10,6 +10,9 @@ use crate::scenario::schema::{Changes, Input, Labels, MaskInput, PadSide, Positi
 use crate::scenario::tokenise::{Token, Vocab};
 use crate::text::{Msg, escape};
 
+#[path = "vectors.rs"]
+mod vectors;
+
 /// What the stacks read.
 #[derive(Clone, Debug, Default)]
 pub struct Inputs {
@@ -203,17 +206,19 @@ fn sequences(
     at: &str,
     input: &Input,
     words: &Vocab,
-    (token_types, positions_of): (Types, &ModelConfig),
+    (token_types, model): (Types, &ModelConfig),
     found: &mut Vec<Problem>,
 ) -> Option<(Sequences, Vec<Vec<Token>>)> {
     let before = found.len();
     let mut rows = rows(at, input, words, found);
+    vectors::name_tokens(at, input, &mut rows, found);
     if rows.is_empty() && found.len() == before {
         found.push(Problem::new(at, Msg::new("scenario.no_tokens")));
     }
     if found.len() > before {
         return None;
     }
+    let numbers = vectors::given(at, input, model, &rows, found);
     let padded = frame(at, input, words, &mut rows).and_then(|()| pad(at, input, words, &mut rows));
     let added = match padded {
         Ok(added) => added,
@@ -244,7 +249,7 @@ fn sequences(
                 found.push(wrong_size("positions"));
             } else if let Some(id) = given.iter().flatten().find(|id| !(0..MAX_TOKENS as i64).contains(*id)) {
                 found.push(Problem::new(at, Msg::new("scenario.position").arg("id", id).arg("most", MAX_TOKENS - 1)));
-            } else if let Some((id, rows)) = past_table(given, positions_of) {
+            } else if let Some((id, rows)) = past_table(given, model) {
                 found.push(Problem::new(at, Msg::new("scenario.position").arg("id", id).arg("most", rows - 1)));
             }
             Some(given.concat())
@@ -272,6 +277,7 @@ fn sequences(
         types = Some(given.concat());
     }
     let mask = input.mask.as_ref();
+    let (vectors, qkv) = vectors::padded(numbers, model.d_model, tokens, input.pad_side);
     let given = match mask.map(|m| given_mask(&format!("{at}.mask"), m, batch, tokens, tokens)).transpose() {
         Ok(given) => given,
         Err(problem) => {
@@ -282,7 +288,7 @@ fn sequences(
     if found.len() > before {
         return None;
     }
-    let sequences = Sequences { ids: ids.concat(), batch, real, given, positions, types, cross: None };
+    let sequences = Sequences { ids: ids.concat(), batch, real, given, positions, types, cross: None, vectors, qkv };
     Some((sequences, rows))
 }
 
@@ -304,7 +310,11 @@ fn pad(at: &str, input: &Input, words: &Vocab, rows: &mut [Vec<Token>]) -> Resul
     if rows.iter().all(|r| r.len() == tokens) {
         return Ok(vec![Added { count: 0, side }; rows.len()]);
     }
-    let pad = given.map_or_else(|| special(at, padding::NAMES[0], words), Ok)?;
+    let pad = match given {
+        Some(pad) => pad,
+        None if vectors::are_given(input) => Token { text: "·".to_owned(), id: 0, unknown: false },
+        None => special(at, padding::NAMES[0], words)?,
+    };
     let fill = |row: &mut Vec<Token>| {
         let count = tokens - row.len();
         let at = if side == PadSide::Left { 0 } else { row.len() };

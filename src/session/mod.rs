@@ -8,6 +8,7 @@ mod inputs;
 pub mod insight;
 mod labels;
 pub mod locate;
+mod losses;
 mod memory;
 mod messages;
 mod open;

@@ -12,7 +12,8 @@ use super::training::optimiser;
 use super::{AnyBindings, Inputs, Run, RunKind, Session};
 use crate::model::config::ModelConfig;
 use crate::model::generate::{Barred, Calls, Choice, Part, generate};
-use crate::model::params::{ParamSpec, VocabSizes, parameters};
+use crate::model::loss::Loss;
+use crate::model::params::{ParamRole, ParamSpec, VocabSizes, embedding_path, parameters};
 use crate::model::validate::{self, ConfigProblem};
 use crate::model::{Forward, ModelBuilder, Outputs, forward};
 use crate::program::autodiff::backward;
@@ -99,11 +100,12 @@ pub(super) fn open_beside(
         return Err(problems);
     };
     let vocab = VocabSizes { source: source_words.len(), target: target_words.len() };
+    let vocab_checked = without_words(&mut scenario, vocab)?;
     // What follows expands layers and pads sentences: it needs models that make sense.
-    let mut wrong = invalid("", &scenario.model, vocab);
+    let mut wrong = invalid("", &scenario.model, vocab_checked);
     for (i, run) in scenario.runs.iter().enumerate() {
         if let Some(model) = &run.with().model {
-            wrong.extend(invalid(&format!("runs[{i}].with."), model, vocab));
+            wrong.extend(invalid(&format!("runs[{i}].with."), model, vocab_checked));
         }
     }
     if !wrong.is_empty() {
@@ -127,6 +129,7 @@ pub(super) fn open_beside(
     }
     problems.extend(unlike);
     let of_runs: Vec<&Inputs> = changed.iter().map(|i| &**i).collect();
+    drop_unread_tables(&scenario, &of_runs, &mut specs);
     let precision = options.precision.unwrap_or(scenario.precision);
     problems.extend(settings(&scenario, &of_runs, vocab, &target_words, precision));
     // Runs that change a part share the rest, and what is wrong with it.
@@ -210,6 +213,50 @@ pub(super) fn open_beside(
     Ok(session)
 }
 
+/// A scenario without a vocabulary reads vectors, and its models have no output head. The sizes of the vocabularies as
+/// the check of a model wants them: nobody reads a table of no words.
+fn without_words(scenario: &mut Scenario, vocab: VocabSizes) -> Result<VocabSizes, Vec<Problem>> {
+    if !scenario.vocabulary.is_none() || scenario.target_vocabulary.is_some() {
+        return Ok(vocab);
+    }
+    let vectors = |i: &Option<schema::Input>| i.as_ref().is_none_or(|i| !i.vectors.is_empty() || i.qkv.is_some());
+    let all = scenario.runs.iter().all(|r| vectors(&r.with().source) && vectors(&r.with().target));
+    let some = scenario.source.is_some()
+        || scenario.target.is_some()
+        || scenario.runs.iter().any(|r| r.with().source.is_some());
+    if !(some && all && vectors(&scenario.source) && vectors(&scenario.target)) {
+        return Err(vec![Problem::new("vocabulary", Msg::new("scenario.no_vocabulary"))]);
+    }
+    scenario.model.output.none = true;
+    for run in &mut scenario.runs {
+        if let Some(model) = &mut run.with_mut().model {
+            model.output.none = true;
+        }
+    }
+    Ok(VocabSizes { source: 1, target: 1 })
+}
+
+/// Takes out the embedding tables that no run reads, since what it reads is given as vectors.
+fn drop_unread_tables(scenario: &Scenario, inputs: &[&Inputs], specs: &mut Vec<ParamSpec>) {
+    let vectors = |s: &crate::model::Sequences| !s.reads_table();
+    let given = |of: fn(&Inputs) -> Option<&crate::model::Sequences>| {
+        let mut all = inputs.iter().filter_map(|i| of(i)).peekable();
+        all.peek().is_some() && all.all(vectors)
+    };
+    let (source, target) = (given(|i| i.source.as_ref()), given(|i| i.target.as_ref()));
+    let models = || scenario.runs.iter().filter_map(|r| r.with().model.as_ref()).chain([&scenario.model]);
+    let decodes = scenario.runs.iter().any(|r| matches!(r, schema::Run::Inference { .. }));
+    let unread = |path: &str, side: &str, free: bool| {
+        let reads = models().any(|m| embedding_path(m, side) == path && (m.output.tied || !free));
+        let has = models().any(|m| if side == "source" { m.encoder.is_some() } else { m.decoder.is_some() });
+        !(reads && has)
+    };
+    specs.retain(|s| {
+        s.role != ParamRole::Embedding
+            || !(unread(&s.path, "source", source) && unread(&s.path, "target", target && !decodes))
+    });
+}
+
 /// What is wrong with a model; `prefix` stands before its fields.
 fn invalid(prefix: &str, model: &ModelConfig, vocab: VocabSizes) -> Vec<Problem> {
     let problem =
@@ -238,6 +285,16 @@ fn join(specs: &mut Vec<ParamSpec>, more: Vec<ParamSpec>, at: &str) -> Result<()
 
 fn runs(s: &Session, inputs: &[Arc<Inputs>], vocab: VocabSizes) -> Result<Vec<Run>, Problem> {
     let mut out: Vec<Run> = Vec::new();
+    let mut losses = Vec::new();
+    for (i, run) in s.scenario.runs.iter().enumerate() {
+        let model = run.with().model.as_ref().unwrap_or(&s.scenario.model);
+        losses.push(match run {
+            schema::Run::Training { loss, .. } => {
+                super::losses::loss(loss, &format!("runs[{i}]"), model, &inputs[i], vocab)?
+            }
+            _ => Loss::default(),
+        });
+    }
     for (i, run) in s.scenario.runs.iter().enumerate() {
         let at = format!("runs[{i}]");
         let unbuildable = |e: BuildError| Problem::new(format!("runs[{i}]"), Msg::new("scenario.build").arg("why", e));
@@ -245,13 +302,13 @@ fn runs(s: &Session, inputs: &[Arc<Inputs>], vocab: VocabSizes) -> Result<Vec<Ru
         let inputs = &inputs[i];
         let (kind, (program, outputs)) = match run {
             schema::Run::Training { .. } => {
-                (RunKind::Training, forward_pass(model, inputs, vocab, true, true).map_err(unbuildable)?)
+                (RunKind::Training, forward_pass(model, inputs, vocab, true, Some(&losses[i])).map_err(unbuildable)?)
             }
             schema::Run::Forward { .. } => {
-                (RunKind::Forward, forward_pass(model, inputs, vocab, true, false).map_err(unbuildable)?)
+                (RunKind::Forward, forward_pass(model, inputs, vocab, true, None).map_err(unbuildable)?)
             }
             schema::Run::Encode { .. } => {
-                (RunKind::Encode, forward_pass(model, inputs, vocab, false, false).map_err(unbuildable)?)
+                (RunKind::Encode, forward_pass(model, inputs, vocab, false, None).map_err(unbuildable)?)
             }
             schema::Run::Inference { decode, kv_cache, .. } => {
                 let calls = calls(s, decode, &at)?;
@@ -315,14 +372,16 @@ fn forward_pass(
     inputs: &Inputs,
     vocab: VocabSizes,
     decodes: bool,
-    training: bool,
+    loss: Option<&Loss>,
 ) -> Result<(Program, Outputs), BuildError> {
+    let training = loss.is_some();
     forward(&Forward {
         config: model,
         vocab,
         source: inputs.source.as_ref(),
         target: inputs.target.as_ref().filter(|_| decodes),
         labels: inputs.labels.as_deref().filter(|_| training),
+        loss: loss.unwrap_or(&Loss::MeanCrossEntropy),
         training,
     })
 }
@@ -339,8 +398,15 @@ pub(super) fn calls(s: &Session, decode: &Decode, at: &str) -> Result<Calls, Pro
             return Ok(Calls::Forced(ids.collect::<Result<_, _>>()?));
         }
         Decode::Greedy { from, max_new } => (from, *max_new, Choice::Greedy),
-        Decode::Sample { from, max_new, temperature, top_k, top_p, seed } => {
-            let choice = Choice::Sample { temperature: *temperature, top_k: *top_k, top_p: *top_p, seed: *seed };
+        Decode::Sample { from, max_new, temperature, top_k, top_p, min_p, repetition_penalty, seed } => {
+            let choice = Choice::Sample {
+                temperature: *temperature,
+                top_k: *top_k,
+                top_p: *top_p,
+                min_p: *min_p,
+                repetition_penalty: *repetition_penalty,
+                seed: *seed,
+            };
             (from, *max_new, choice)
         }
         Decode::Batch { from, max_new } => {

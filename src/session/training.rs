@@ -3,11 +3,13 @@
 use std::sync::{Arc, Mutex, OnceLock};
 
 use super::{AnyBindings, Run, RunKind, Session};
+use crate::model::build::Qkv;
+use crate::model::loss::Loss;
 use crate::model::masks::GivenMask;
 use crate::model::params::VocabSizes;
 use crate::model::{Forward, Sequences, forward};
 use crate::program::BuildError;
-use crate::program::optimiser::{Decay, Method, Optimiser};
+use crate::program::optimiser::{Decay, Group, Method, Optimiser};
 use crate::scenario::schema;
 use crate::tensor::Real;
 use crate::trace::Bindings;
@@ -28,10 +30,18 @@ pub fn optimiser(s: &schema::Optimiser) -> Optimiser {
         warmup: s.warmup as u64,
         decay: match s.schedule {
             schema::Schedule::Constant => Decay::Constant,
-            schema::Schedule::Linear => Decay::Linear { over: s.steps as u64, to: 0.0 },
-            schema::Schedule::Cosine => Decay::Cosine { over: s.steps as u64, to: 0.0 },
+            schema::Schedule::Linear => Decay::Linear { over: s.steps as u64, to: s.floor },
+            schema::Schedule::Cosine => Decay::Cosine { over: s.steps as u64, to: s.floor },
             schema::Schedule::InverseSqrt => Decay::InverseSqrt,
         },
+        nesterov: s.nesterov,
+        amsgrad: s.amsgrad,
+        bias_correction: s.bias_correction,
+        groups: s
+            .groups
+            .iter()
+            .map(|g| Group { paths: g.paths.clone(), rate: g.rate, weight_decay: g.weight_decay })
+            .collect(),
     }
 }
 
@@ -87,6 +97,7 @@ impl<'s> Lessons<'s> {
             source: source.as_ref(),
             target: target.as_ref(),
             labels: labels.as_deref(),
+            loss: &s.loss_of(self.run).subset(&rows, inputs.sentences()),
             training: true,
         })?;
         if let Some(lesson) = self.built.iter().find_map(|l| l.for_batch(&program)) {
@@ -118,6 +129,20 @@ impl Session {
     /// The first training run with a loss.
     pub fn training_run(&self) -> Option<usize> {
         self.runs.iter().position(|r| r.kind == RunKind::Training && r.outputs.loss.is_some())
+    }
+
+    /// What training run `run` minimises.
+    fn loss_of(&self, run: usize) -> Loss {
+        let name = &self.runs[run].name;
+        let vocab = VocabSizes { source: self.source_words.len(), target: self.target_words.len() };
+        let given = self.scenario.runs.iter().find_map(|r| match r {
+            schema::Run::Training { loss, .. } if r.name() == name => Some(loss),
+            _ => None,
+        });
+        // It was read once already when the session was opened.
+        given
+            .and_then(|l| super::losses::loss(l, "", self.model_of(run), &self.runs[run].inputs, vocab).ok())
+            .unwrap_or_default()
     }
 
     /// The settings of training run `run`, as the scenario gives them.
@@ -274,6 +299,11 @@ fn subset(s: &Sequences, rows: &[usize]) -> Sequences {
         cross: s.cross.as_ref().map(|m| masks_of(m, rows)),
         positions: s.positions.as_ref().map(|p| pick(p, rows, tokens)),
         types: s.types.as_ref().map(|t| pick(t, rows, tokens)),
+        vectors: s.vectors.as_ref().map(|v| pick(v, rows, v.len() / s.batch.max(1))),
+        qkv: s.qkv.as_ref().map(|g| {
+            let part = |x: &[f64]| pick(x, rows, x.len() / s.batch.max(1));
+            Qkv { q: part(&g.q), k: part(&g.k), v: part(&g.v), keys: g.keys }
+        }),
     }
 }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::store::Elem;
 
 /// Which number type a run is computed in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Precision {
     /// IEEE 754 binary32.

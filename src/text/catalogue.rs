@@ -45,6 +45,7 @@ const FILES: &[(&str, &str)] = &[
     ("whatif.ron", include_str!("../../assets/i18n/whatif.ron")),
     ("expr.ron", include_str!("../../assets/i18n/expr.ron")),
     ("source.ron", include_str!("../../assets/i18n/source.ron")),
+    ("teach.ron", include_str!("../../assets/i18n/teach.ron")),
     ("views.ron", include_str!("../../assets/i18n/views.ron")),
     ("checkpoint.ron", include_str!("../../assets/i18n/checkpoint.ron")),
 ];

@@ -12,7 +12,7 @@ use tui_transformer::model::config::{
 };
 use tui_transformer::model::params::cacheable;
 use tui_transformer::scenario::schema::{
-    Changes, Decode, Init, InitRule, Input, Labels, MaskInput, Optimiser, Prefix, Run, Vocabulary, Weights,
+    Changes, Decode, Init, InitRule, Input, Labels, Loss, MaskInput, Optimiser, Prefix, Run, Vocabulary, Weights,
 };
 use tui_transformer::scenario::{Scenario, syntax, write};
 use tui_transformer::session::{Options, open};
@@ -74,6 +74,7 @@ fn attention(d: &mut Draw<'_>, may_lack_projection: bool) -> AttentionConfig {
         clip_qkv: d.of(&[None, None, Some(0.5)]),
         out_bias: out_projection && d.yes(),
         out_projection,
+        projections: true,
         window: d.of(&[None, Some(1), Some(2), Some(100)]),
         causal: d.of(&[None, Some(true), Some(false)]),
         fill: d.of(&[
@@ -248,6 +249,8 @@ fn decode(d: &mut Draw<'_>) -> Decode {
             temperature: d.of(&[1.0, 0.1, 10.0]),
             top_k: d.of(&[None, Some(1), Some(3), Some(1000)]),
             top_p: d.of(&[None, Some(0.5), Some(1.0), Some(1e-9)]),
+            min_p: d.of(&[None, Some(0.1), Some(1.0)]),
+            repetition_penalty: d.of(&[1.0, 1.2, 0.7]),
             seed: d.below(9) as u64,
         },
         _ => Decode::Beam { from, max_new, beams: 1 + d.below(8) },
@@ -273,7 +276,12 @@ fn valid(d: &mut Draw<'_>) -> Scenario {
         _ => Labels::None,
     };
     let with = Box::<Changes>::default;
-    let mut runs = vec![Run::Training { name: "training".into(), optimiser: Optimiser::default(), with: with() }];
+    let mut runs = vec![Run::Training {
+        name: "training".into(),
+        optimiser: Optimiser::default(),
+        loss: Loss::default(),
+        with: with(),
+    }];
     if encodes {
         runs.push(Run::Encode { name: "encode".into(), with: with() });
     }
@@ -508,6 +516,8 @@ fn wild(s: &mut Scenario, d: &mut Draw<'_>) {
                         temperature: x,
                         top_k: Some(n),
                         top_p: Some(x),
+                        min_p: Some(x),
+                        repetition_penalty: x,
                         seed: n as u64,
                     },
                     kv_cache: d.yes(),

@@ -22,8 +22,14 @@ fn open_named(name: &str, update: u64) -> Session {
 fn lines(s: &Session, run: &str, number: u32, lang: Lang) -> (String, String, Vec<String>) {
     let steps = s.steps_of(s.run_named(run).unwrap());
     let at = steps.position(number).unwrap();
-    let settings =
-        Settings { lang, number: NumberFormat::default(), round: None, derivations: 10_000, terms: usize::MAX };
+    let settings = Settings {
+        lang,
+        number: NumberFormat::default(),
+        round: None,
+        derivations: 10_000,
+        terms: usize::MAX,
+        inputs: false,
+    };
     let doc = document(s, &steps, at, &steps.list()[at], &settings).unwrap();
     let texts = doc.derivations.into_iter().map(|d| d.text).collect();
     (doc.title, doc.formula, texts)

@@ -79,7 +79,7 @@ const CASES: &[Case] = &[
     ("spread_is_negative", "10:23", "weights.init[0].with", "a normal distribution needs a finite mean and a spread of 0 or more, n", "such as `Normal(std: 0.02)`, `Uniform(low: -"),
     ("steps_out_of_order", "15:10", "walkthrough[1].number", "step 2 does not come after the one before it", "number the steps upwards"),
     ("temperature_of_0", "12:66", "runs[0].decode.temperature", "the temperature must be a number above 0, not 0", "1 leaves the probabilities as they are; `Gre"),
-    ("text_for_a_number", "5:18", "model.d_model", r#"a whole number is needed here, not `"4"`"#, "see the embedded scenarios"),
+    ("text_for_a_number", "5:18", "model.d_model", r#"a whole number is needed here, not `"4"`"#, "`model.d_model` is written like 4"),
     ("too_few_in_a_tuple", "14:49", "walkthrough[0].views[0]", "2 values are needed here, and 1 given", "see the embedded scenarios"),
     ("top_k_of_0", "12:66", "runs[0].decode.top_k", "`top_k` of 0 leaves no token to choose from", "choose from 1 to 5, or leave it out"),
     ("top_p_above_1", "12:66", "runs[0].decode.top_p", "`top_p` lies above 0 and up to 1, not at 1.5", "leave it out to keep all tokens"),
@@ -96,7 +96,7 @@ const CASES: &[Case] = &[
     ("unknown_run", "14:21", "walkthrough[0].run", "there is no run `encod`", "did you mean `encode`?"),
     ("unknown_symbol", "15:60", "walkthrough[0].views[1]", "there is no symbol `Q2`", "did you mean `Q`?"),
     ("unknown_token", "11:26", "source.text[1]", r#"`冰` in "我爱冰" is not in the vocabulary, and there is no `<unk>`"#, "add it to the vocabulary, or add `<unk>`"),
-    ("variant_without_parentheses", "12:18", "runs[0]", "`(` is needed here, not `]`", "fields stand in parentheses, also where all "),
+    ("variant_without_parentheses", "12:18", "runs[0]", "`(` is needed here, not `]`", "`runs[0]` is one of: Training(…), Inference(…), Encode(…)"),
     ("vocabulary_of_a_trillion", "3:5", "vocabulary", "a vocabulary of 1000000000000 words; from 1 to 67108864 are possible", "write the words, or `Size(n)` with their num"),
     ("weight_file_is_broken", "10:24", "weights.files[0].path", "whitespace_only.ron cannot be read: header too small", "safetensors and npz files are read"),
     ("weight_file_is_missing", "10:24", "weights.files[0].path", "tests/data/bad_scenarios/no_such.safetensors cannot be read: No such f", "files are looked for beside the scenario"),
@@ -107,7 +107,7 @@ const CASES: &[Case] = &[
     ("window_of_0", "9:21", "model.attention.window", "a window of 0 sees nothing, not even the token itself; 1 sees only its", "leave `window` out to see everything"),
     ("word_twice", "3:48", "vocabulary[4]", "the word `我` stands twice in the vocabulary", "keep one of them"),
     ("wrong_struct_name", "1:1", "", "`Scenari` is not the name that belongs here; it is `Scenario`, or noth", "see the embedded scenarios"),
-    ("yes_for_true", "9:24", "model.norm.affine", "`true` or `false` is needed here, not `yes`", "see the embedded scenarios"),
+    ("yes_for_true", "9:24", "model.norm.affine", "`true` or `false` is needed here, not `yes`", "`model.norm.affine` is written like true"),
 ];
 
 fn folder() -> PathBuf {

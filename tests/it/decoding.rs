@@ -45,7 +45,7 @@ fn free(from: &[i64], max_new: usize, choice: Choice) -> Calls {
 }
 
 fn sample(seed: u64) -> Choice {
-    Choice::Sample { temperature: 1.3, top_k: Some(6), top_p: Some(0.95), seed }
+    Choice::Sample { temperature: 1.3, top_k: Some(6), top_p: Some(0.95), min_p: None, repetition_penalty: 1.0, seed }
 }
 
 fn generated(session: &Session, run: usize, calls: &Calls, cached: bool) -> Vec<Call> {
@@ -565,4 +565,41 @@ fn check_tells_of_decoding() {
     let rows = json["table"]["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 9);
     assert_eq!(rows[4][2], "1×1 (0 hidden), 2×2 (1 hidden), 3×3 (3 hidden)");
+}
+
+/// The logits that are drawn from, against the formulas of `transformers` (`RepetitionPenaltyLogitsProcessor`,
+/// `MinPLogitsWarper`) written out over the model's own logits.
+#[test]
+fn repeated_tokens_are_penalised_and_improbable_ones_left_out() {
+    let s = session("gpt_block", Precision::F64);
+    let choice = Choice::Sample {
+        temperature: 1.0,
+        top_k: None,
+        top_p: None,
+        min_p: Some(0.3),
+        repetition_penalty: 1.5,
+        seed: 5,
+    };
+    let calls = free(&[4, 2, 4], 1, choice);
+    let run = s.run_named("sample").unwrap();
+    let program = s.generation(run, &calls, false).unwrap();
+    let trace = s.run_program(&program, |_| true, &mut ()).unwrap();
+    let get = |path: &str| {
+        let id = program.find(path).unwrap_or_else(|| panic!("{path}"));
+        let value = trace.value(id);
+        (0..program.node(id).shape.len()).map(|i| value.get(i)).collect::<Vec<f64>>()
+    };
+    let logits = get("gen.0.next.logits");
+    let mut wanted = logits.clone();
+    for seen in [2, 4] {
+        wanted[seen] = if logits[seen] < 0.0 { logits[seen] * 1.5 } else { logits[seen] / 1.5 };
+    }
+    assert_eq!(get("gen.0.next.penalised"), wanted);
+    assert_ne!(wanted, logits);
+    let probs = get("gen.0.next.probs");
+    let kept = get("gen.0.next.probable");
+    for (p, kept) in probs.iter().zip(kept) {
+        assert_eq!(kept, if *p < 0.3 * probs[0] { 0.0 } else { *p });
+    }
+    assert!(probs.iter().any(|p| *p < 0.3 * probs[0]));
 }

@@ -29,6 +29,7 @@ fn doc(number: u64) -> StepDoc {
         round: None,
         derivations: usize::MAX,
         terms: usize::MAX,
+        inputs: false,
     };
     let at = s.steps.position(number as u32).expect("the step is there");
     document(s, &s.steps, at, &s.steps.list()[at], &settings).expect("runs")

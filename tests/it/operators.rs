@@ -118,6 +118,8 @@ fn layer(q: &Shape, k: &Shape, v: &Shape, case: &Case) -> ResolvedLayer {
         ffn: FfnConfig::default(),
         has_ffn: false,
         cross: false,
+        has_attention: true,
+        residual: true,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tui_transformer::program::optimiser::{Decay, Method, Optimiser};
+use tui_transformer::program::optimiser::{Decay, Group, Method, Optimiser};
 use tui_transformer::program::{Binary, BuildError, Builder, NodeId, Program, Reduction, Unary};
 use tui_transformer::tensor::{Shape, Tensor, Value};
 use tui_transformer::text::{self, Lang};
@@ -168,4 +168,51 @@ fn settings_that_make_no_sense_are_named() {
     assert_eq!(bad(&|o| o.method = adam(0.9, -0.1, 1e-8)), "beta2");
     assert_eq!(bad(&|o| o.method = adam(0.9, 0.9, 0.0)), "eps");
     assert_eq!(bad(&|o| o.decay = Decay::Linear { over: 1, to: 2.0 }), "to");
+}
+
+// After twelve updates by torch 2 (`SGD(nesterov=True)`, `Adam(amsgrad=True)`, `AdamW` with a parameter group), and by the
+// formula of BertAdam, in f64.
+#[rustfmt::skip]
+const NESTEROV: [f64; 3] = [0.9955064797923046, -0.9501305045265274, 0.23843255076915248];
+
+#[rustfmt::skip]
+const AMSGRAD: [f64; 3] = [1.0073390684350136, -0.9971965857616365, -0.032782822976628725];
+
+#[rustfmt::skip]
+const ADAMW_NO_DECAY: [f64; 3] = [0.9983853648962436, -1.1649959868151463, -0.06586821026653931];
+
+#[rustfmt::skip]
+const BERT_ADAM: [f64; 3] = [0.9454641945492996, -1.1870227537441387, -0.114920707849508];
+
+#[test]
+fn nesterov_amsgrad_groups_and_a_missing_correction() {
+    let plain = Optimiser::default();
+    let nesterov = Optimiser {
+        method: Method::Sgd { momentum: 0.8 },
+        learning_rate: 0.05,
+        weight_decay: 0.02,
+        nesterov: true,
+        ..plain.clone()
+    };
+    close(&trained(&nesterov), &NESTEROV);
+    let method = Method::Adam { beta1: 0.5, beta2: 0.6, eps: 1e-8 };
+    let amsgrad = Optimiser { method, learning_rate: 0.3, amsgrad: true, ..plain.clone() };
+    close(&trained(&amsgrad), &AMSGRAD);
+    let group = |paths: &str| Group { paths: paths.into(), rate: 0.5, weight_decay: Some(0.0) };
+    let grouped = Optimiser {
+        method: Method::adamw(),
+        learning_rate: 0.1,
+        weight_decay: 0.1,
+        groups: vec![group("*.bias"), group("w")],
+        ..plain.clone()
+    };
+    close(&trained(&grouped), &ADAMW_NO_DECAY);
+    let bert = Optimiser {
+        method: Method::AdamW { beta1: 0.9, beta2: 0.999, eps: 1e-6 },
+        learning_rate: 0.01,
+        weight_decay: 0.01,
+        bias_correction: false,
+        ..plain
+    };
+    close(&trained(&bert), &BERT_ADAM);
 }

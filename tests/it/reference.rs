@@ -55,6 +55,7 @@ fn check(case: &Path) {
         rows.iter().flat_map(|r| r.as_array().expect("a row")).map(|l| l.as_i64().expect("a label")).collect()
     });
     let (mut program, outputs) = forward(&Forward {
+        loss: &tui_transformer::model::loss::Loss::MeanCrossEntropy,
         config: &config,
         vocab: VocabSizes { source: words, target: words },
         source: source.as_ref(),

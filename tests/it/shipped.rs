@@ -161,7 +161,14 @@ fn lines(s: &Session, run: &str, path: &str, lang: Lang) -> Vec<String> {
     let program = &s.runs[run].program;
     let shows = |step: &Step| step.views.iter().any(|v| *program.node(v.node).path == *path);
     let at = steps.list().iter().position(shows).expect("a step");
-    let settings = Settings { lang, number: NumberFormat::default(), round: None, derivations: usize::MAX, terms: 8 };
+    let settings = Settings {
+        lang,
+        number: NumberFormat::default(),
+        round: None,
+        derivations: usize::MAX,
+        terms: 8,
+        inputs: false,
+    };
     let doc = document(s, &steps, at, &steps.list()[at], &settings).expect("runs");
     doc.derivations.into_iter().map(|d| d.text).collect()
 }

@@ -349,6 +349,7 @@ fn another_batch_of_the_same_shape_uses_the_program_again() {
     let config = config();
     let with = |labels: &[i64], ids: Vec<i64>| {
         forward(&Forward {
+            loss: &tui_transformer::model::loss::Loss::MeanCrossEntropy,
             config: &config,
             vocab: VocabSizes { source: 8, target: 8 },
             source: Some(&Sequences::one(ids.clone())),

@@ -16,7 +16,10 @@ use crate::walkthrough::View;
 impl Navigator {
     /// The written derivation of the cursor cell.
     pub fn line(&self, number: NumberFormat, most_terms: usize) -> Option<Line> {
-        let (run, _) = self.cell()?;
+        let (run, cell) = self.cell()?;
+        if self.is_asked(run, cell.node, cell.flat) {
+            return None;
+        }
         self.line_in(&*self.trace(run)?, number, most_terms)
     }
 

@@ -15,6 +15,7 @@ mod nav;
 mod panel;
 mod place;
 mod powers;
+mod quiz;
 mod rounding;
 mod search;
 mod side;
@@ -133,6 +134,7 @@ pub struct Navigator {
     what_if: Option<WhatIf>,
     /// The edits that were written to a file last.
     saved: Vec<String>,
+    quiz: Option<quiz::Open>,
     befores: RefCell<Befores>,
     changed_steps: RefCell<HashMap<(Option<usize>, usize), bool>>,
 }
@@ -174,6 +176,7 @@ impl Navigator {
             words: RefCell::default(),
             what_if: None,
             saved: Vec::new(),
+            quiz: None,
             befores: RefCell::default(),
             changed_steps: RefCell::default(),
         };

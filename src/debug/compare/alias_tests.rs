@@ -22,6 +22,7 @@ fn program(config: &str) -> Arc<Program> {
     let config: ModelConfig = options().from_str(config).expect("a configuration");
     let ids = Sequences::one(vec![1, 2, 3]);
     let (program, _) = forward(&Forward {
+        loss: &crate::model::loss::Loss::MeanCrossEntropy,
         config: &config,
         vocab: VocabSizes { source: 9, target: 9 },
         source: config.encoder.is_some().then_some(&ids),

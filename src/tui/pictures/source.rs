@@ -30,6 +30,8 @@ pub struct Source<'a> {
     words: Option<&'a Vocab>,
     /// Which cells are masked.
     mask: Mask,
+    /// The cell that an open question asks for.
+    asked: Option<usize>,
 }
 
 impl<'a> Source<'a> {
@@ -44,6 +46,7 @@ impl<'a> Source<'a> {
             dtype,
             words: d.session.id_words(table.run, table.node),
             mask: d.origin(table.run, table.node).mask(),
+            asked: d.asked_cell(table.run, table.node),
         })
     }
 
@@ -69,6 +72,9 @@ impl<'a> Source<'a> {
                 (if masked { CellKind::Masked } else { CellKind::of(x) }, text)
             }
         };
+        if self.asked == Some(self.table.plane.flat(row, col)) {
+            return HeatCell { value: 0.0, text: "?".to_owned(), kind: CellKind::Plain, changed: false };
+        }
         HeatCell { value: x, text, kind, changed: self.changed(row, col) }
     }
 

@@ -32,6 +32,7 @@ pub fn training(config: &ModelConfig) -> (Program, Outputs) {
     let ids = |name: &str| serde_json::from_value::<Vec<i64>>(weights[name].clone()).unwrap();
     let (source, target) = (ids("source_ids"), ids("target_ids"));
     forward(&Forward {
+        loss: &tui_transformer::model::loss::Loss::MeanCrossEntropy,
         config,
         vocab: VocabSizes { source: 8, target: 8 },
         source: Some(&Sequences::one(source)),

@@ -1,0 +1,652 @@
+//! The format of scenarios as documentation: every type, field and choice with its default and what it means.
+//!
+//! It is read from the JSON Schema of the types that read the files, whose descriptions are the comments in the source;
+//! a field that serde knows is therefore always here. `assets/scenario.zh.ron` has the Chinese descriptions.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::sync::OnceLock;
+
+use serde_json::Value as Json;
+
+use super::diagnostic::nearest;
+use super::schema::Scenario;
+use crate::text::{Lang, Msg, escape, tr};
+
+/// One type of the format.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TypeDoc {
+    /// Its name, such as `AttentionConfig`.
+    pub name: String,
+    /// What it is.
+    pub doc: String,
+    /// What it holds.
+    pub kind: Kind,
+}
+
+/// What a type holds.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Kind {
+    /// Fields, written `(name: value, …)`.
+    Fields(Vec<FieldDoc>),
+    /// One of several choices.
+    Choices(Vec<ChoiceDoc>),
+}
+
+/// A field.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FieldDoc {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub of: Type,
+    /// Its value where it is left out, as RON writes it; `None` where it must be given.
+    pub default: Option<String>,
+    /// What it means.
+    pub doc: String,
+}
+
+/// One choice of an enumeration.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChoiceDoc {
+    /// Its name.
+    pub name: String,
+    /// Values in parentheses after the name, without names of their own.
+    pub holds: Vec<Type>,
+    /// Fields in parentheses after the name.
+    pub fields: Option<Vec<FieldDoc>>,
+    /// What it means.
+    pub doc: String,
+}
+
+/// A type as the reference names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Type {
+    /// `true` or `false`.
+    Bool,
+    /// A whole number; whether it may be negative.
+    Integer(bool),
+    /// A number.
+    Number,
+    /// Text in quotes.
+    Text,
+    /// `[…]` of these.
+    List(Box<Type>),
+    /// `{"name": …}` of these.
+    Map(Box<Type>),
+    /// `(…, …)`.
+    Tuple(Vec<Type>),
+    /// A type of the reference.
+    Named(String),
+}
+
+impl Type {
+    /// How it is written: `whole number`, `[[number]]`, `{"…": Text}`.
+    pub fn show(&self, lang: Lang) -> String {
+        match self {
+            Type::Bool => "true / false".to_owned(),
+            Type::Integer(true) => tr(lang, "reference.integer").to_owned(),
+            Type::Integer(false) => tr(lang, "reference.natural").to_owned(),
+            Type::Number => tr(lang, "reference.number").to_owned(),
+            Type::Text => tr(lang, "reference.text").to_owned(),
+            Type::List(of) => format!("[{}]", of.show(lang)),
+            Type::Map(of) => format!("{{\"…\": {}}}", of.show(lang)),
+            Type::Tuple(of) => format!("({})", of.iter().map(|t| t.show(lang)).collect::<Vec<_>>().join(", ")),
+            Type::Named(name) => name.clone(),
+        }
+    }
+
+    /// The type of the reference inside it, if there is one.
+    pub fn inner(&self) -> Option<&str> {
+        match self {
+            Type::Named(name) => Some(name),
+            Type::List(of) | Type::Map(of) => of.inner(),
+            Type::Tuple(of) => of.iter().find_map(Type::inner),
+            Type::Bool | Type::Integer(_) | Type::Number | Type::Text => None,
+        }
+    }
+}
+
+/// The JSON Schema of scenarios: what JSON written for the same types would have to be.
+pub fn json_schema() -> Json {
+    schemars::schema_for!(Scenario).to_value()
+}
+
+/// All types, the scenario first, each after the type that first names it.
+pub fn types() -> &'static [TypeDoc] {
+    static TYPES: OnceLock<Vec<TypeDoc>> = OnceLock::new();
+    TYPES.get_or_init(|| {
+        let schema = json_schema();
+        let none = serde_json::Map::new();
+        let definitions = schema["$defs"].as_object().unwrap_or(&none);
+        let mut out = vec![type_doc("Scenario", &schema, definitions)];
+        // Depth first, so that a type stands near what uses it.
+        let mut open: Vec<String> = named(&out[0]).into_iter().rev().collect();
+        while let Some(name) = open.pop() {
+            if out.iter().any(|t| t.name == name) {
+                continue;
+            }
+            if let Some(schema) = definitions.get(&name) {
+                let made = type_doc(&name, schema, definitions);
+                open.extend(named(&made).into_iter().rev());
+                out.push(made);
+            }
+        }
+        out
+    })
+}
+
+/// The names of types in the fields of a type, in order.
+fn named(t: &TypeDoc) -> Vec<String> {
+    let of = |fields: &[FieldDoc]| fields.iter().filter_map(|f| f.of.inner().map(str::to_owned)).collect::<Vec<_>>();
+    match &t.kind {
+        Kind::Fields(fields) => of(fields),
+        Kind::Choices(choices) => choices
+            .iter()
+            .flat_map(|c| {
+                let mut all: Vec<String> = c.holds.iter().filter_map(|t| t.inner().map(str::to_owned)).collect();
+                all.extend(of(c.fields.as_deref().unwrap_or(&[])));
+                all
+            })
+            .collect(),
+    }
+}
+
+fn doc(schema: &Json) -> String {
+    schema["description"].as_str().unwrap_or("").split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+type Definitions = serde_json::Map<String, Json>;
+
+fn type_doc(name: &str, schema: &Json, definitions: &Definitions) -> TypeDoc {
+    let kind = if schema["properties"].is_object() {
+        Kind::Fields(fields(schema, definitions))
+    } else if let Some(all) = schema["oneOf"].as_array() {
+        Kind::Choices(all.iter().flat_map(|c| choice(c, definitions)).collect())
+    } else {
+        // An enumeration none of whose choices has a comment.
+        let names = schema["enum"].as_array().into_iter().flatten().filter_map(Json::as_str);
+        Kind::Choices(names.map(|n| unit(n, String::new())).collect())
+    };
+    TypeDoc { name: name.to_owned(), doc: doc(schema), kind }
+}
+
+fn unit(name: &str, doc: String) -> ChoiceDoc {
+    ChoiceDoc { name: name.to_owned(), holds: Vec::new(), fields: None, doc }
+}
+
+fn choice(schema: &Json, definitions: &Definitions) -> Vec<ChoiceDoc> {
+    if let Some(name) = schema["const"].as_str() {
+        return vec![unit(name, doc(schema))];
+    }
+    if let Some(names) = schema["enum"].as_array() {
+        return names.iter().filter_map(Json::as_str).map(|n| unit(n, doc(schema))).collect();
+    }
+    let Some((name, inside)) = schema["properties"].as_object().and_then(|p| p.iter().next()) else {
+        return Vec::new();
+    };
+    let mut made = unit(name, doc(schema));
+    if inside["properties"].is_object() && inside["$ref"].is_null() {
+        made.fields = Some(fields(inside, definitions));
+    } else if let Some(several) = inside["prefixItems"].as_array() {
+        made.holds = several.iter().map(of_schema).collect();
+    } else {
+        made.holds = vec![of_schema(inside)];
+    }
+    vec![made]
+}
+
+fn fields(schema: &Json, definitions: &Definitions) -> Vec<FieldDoc> {
+    let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Json::as_str).collect();
+    let Some(properties) = schema["properties"].as_object() else { return Vec::new() };
+    properties
+        .iter()
+        .map(|(name, field)| {
+            let of = of_schema(field);
+            let default = match field.get("default") {
+                _ if required.contains(&name.as_str()) => None,
+                Some(value) => Some(value_text(value, &of, definitions)),
+                // Left out where it is empty.
+                None => Some(match of {
+                    Type::List(_) => "[]".to_owned(),
+                    Type::Map(_) => "{}".to_owned(),
+                    Type::Text => "\"\"".to_owned(),
+                    _ => "None".to_owned(),
+                }),
+            };
+            FieldDoc { name: name.clone(), of, default, doc: doc(field) }
+        })
+        .collect()
+}
+
+fn of_schema(schema: &Json) -> Type {
+    if let Some(path) = schema["$ref"].as_str() {
+        return Type::Named(path.trim_start_matches("#/$defs/").to_owned());
+    }
+    if let Some(any) = schema["anyOf"].as_array() {
+        // `Option`: the other half is null.
+        return any.iter().find(|s| s["type"] != "null").map_or(Type::Text, of_schema);
+    }
+    let kind = match &schema["type"] {
+        Json::Array(kinds) => kinds.iter().find_map(|k| k.as_str().filter(|k| *k != "null")).unwrap_or(""),
+        kind => kind.as_str().unwrap_or(""),
+    };
+    match kind {
+        "boolean" => Type::Bool,
+        "integer" => Type::Integer(schema["minimum"].is_null()),
+        "number" => Type::Number,
+        "array" => match schema["prefixItems"].as_array() {
+            Some(several) => Type::Tuple(several.iter().map(of_schema).collect()),
+            None => Type::List(Box::new(of_schema(&schema["items"]))),
+        },
+        "object" => Type::Map(Box::new(of_schema(&schema["additionalProperties"]))),
+        _ => Type::Text,
+    }
+}
+
+/// A default as RON writes it.
+fn value_text(value: &Json, of: &Type, definitions: &Definitions) -> String {
+    match value {
+        Json::Null => "None".to_owned(),
+        Json::Object(fields) if matches!(of, Type::Named(_)) => {
+            // A choice that holds something, or a struct of defaults.
+            let name = of.inner().unwrap_or("");
+            let struct_ = definitions.get(name).is_some_and(|d| d["properties"].is_object());
+            match fields.iter().next() {
+                Some((choice, inside)) if !struct_ => {
+                    format!("{choice}({})", value_text(inside, &Type::Number, definitions))
+                }
+                _ => "()".to_owned(),
+            }
+        }
+        Json::Object(_) => "{}".to_owned(),
+        Json::String(text) if matches!(of, Type::Named(_)) => text.clone(),
+        Json::String(text) => format!("{text:?}"),
+        Json::Array(all) => {
+            let inside = match of {
+                Type::List(of) => (**of).clone(),
+                _ => Type::Text,
+            };
+            let all: Vec<String> = all.iter().map(|v| value_text(v, &inside, definitions)).collect();
+            if matches!(of, Type::Tuple(_)) { format!("({})", all.join(", ")) } else { format!("[{}]", all.join(", ")) }
+        }
+        Json::Number(n) => match n.as_f64() {
+            Some(x) if *of == Type::Number && x.fract() == 0.0 && x.abs() < 1e6 => format!("{x:.1}"),
+            Some(x) if x != 0.0 && x.abs() < 1e-3 => format!("{x:e}"),
+            _ => n.to_string(),
+        },
+        Json::Bool(b) => b.to_string(),
+    }
+}
+
+/// The description of `key` (`Type`, `Type.field`, `Type.Choice`, `Type.Choice.field`) in `lang`; `english` where there
+/// is none of its own.
+fn described<'d>(key: &str, english: &'d str, lang: Lang) -> &'d str {
+    if lang == Lang::En {
+        return english;
+    }
+    chinese().get(key).or_else(|| chinese().get(english)).map_or(english, String::as_str)
+}
+
+/// Chinese descriptions by `Type`, `Type.field`, `Type.Choice` and `Type.Choice.field`.
+pub fn chinese() -> &'static HashMap<String, String> {
+    static TABLE: OnceLock<HashMap<String, String>> = OnceLock::new();
+    TABLE.get_or_init(|| {
+        ron::from_str(include_str!("../../assets/scenario.zh.ron")).unwrap_or_else(|e| panic!("scenario.zh.ron: {e}"))
+    })
+}
+
+/// Every key that a description may have, with the English one.
+pub fn descriptions() -> Vec<(String, String)> {
+    let mut out = Vec::new();
+    for t in types() {
+        out.push((t.name.clone(), t.doc.clone()));
+        let fields = |out: &mut Vec<_>, at: &str, fields: &[FieldDoc]| {
+            out.extend(fields.iter().map(|f| (format!("{at}.{}", f.name), f.doc.clone())));
+        };
+        match &t.kind {
+            Kind::Fields(all) => fields(&mut out, &t.name, all),
+            Kind::Choices(all) => {
+                for c in all {
+                    let at = format!("{}.{}", t.name, c.name);
+                    out.push((at.clone(), c.doc.clone()));
+                    fields(&mut out, &at, c.fields.as_deref().unwrap_or(&[]));
+                }
+            }
+        }
+    }
+    out
+}
+
+/// The type called `name`.
+fn type_named(name: &str) -> Option<&'static TypeDoc> {
+    types().iter().find(|t| t.name == name)
+}
+
+/// The fields of a type and of its choices, each with the key of its description.
+fn fields_of(t: &'static TypeDoc) -> Vec<(String, &'static FieldDoc)> {
+    match &t.kind {
+        Kind::Fields(all) => all.iter().map(|f| (format!("{}.{}", t.name, f.name), f)).collect(),
+        Kind::Choices(all) => {
+            let inside = |c: &'static ChoiceDoc| {
+                let fields = c.fields.as_deref().unwrap_or(&[]);
+                fields.iter().map(move |f| (format!("{}.{}.{}", t.name, c.name, f.name), f))
+            };
+            all.iter().flat_map(inside).collect()
+        }
+    }
+}
+
+/// The type of what stands at `path` (`model.attention`, `runs[0].optimiser`), where the format has such a place.
+pub fn type_at(path: &str) -> Option<Type> {
+    let mut at = Type::Named("Scenario".to_owned());
+    for segment in super::place::segments(path) {
+        at = match (segment, at) {
+            (super::place::Segment::Index(_), Type::List(of)) => *of,
+            (super::place::Segment::Index(i), Type::Tuple(of)) => of.get(i)?.clone(),
+            (super::place::Segment::Key(_), Type::Map(of)) => *of,
+            (segment, Type::Named(name)) => inside(type_named(&name)?, &segment)?,
+            _ => return None,
+        };
+    }
+    Some(at)
+}
+
+/// What `segment` leads to from a value of a type. A choice that holds one value is looked through, as paths have no
+/// names of choices.
+fn inside(t: &'static TypeDoc, segment: &super::place::Segment) -> Option<Type> {
+    if let super::place::Segment::Key(key) = segment
+        && let Some((_, field)) = fields_of(t).into_iter().find(|(_, f)| f.name == *key)
+    {
+        return Some(field.of.clone());
+    }
+    let Kind::Choices(choices) = &t.kind else { return None };
+    choices.iter().filter(|c| c.holds.len() == 1).find_map(|c| match (&c.holds[0], segment) {
+        (Type::List(of), super::place::Segment::Index(_)) => Some((**of).clone()),
+        (Type::Named(name), segment) => inside(type_named(name)?, segment),
+        _ => None,
+    })
+}
+
+/// What may stand at `path`: the fields or choices of its type, or what it is.
+pub fn fits(path: &str) -> Option<Msg> {
+    if path.is_empty() {
+        return None;
+    }
+    let of = type_at(path)?;
+    let at = escape(path).into_owned();
+    let Type::Named(name) = &of else {
+        return Some(Msg::new("reference.fits_type").arg("at", at).arg("type", Shown(of)));
+    };
+    Some(match &type_named(name)?.kind {
+        Kind::Fields(fields) => {
+            let names: Vec<&str> = fields.iter().map(|f| f.name.as_str()).collect();
+            Msg::new("reference.fits_fields").arg("at", at).arg("names", names.join(", "))
+        }
+        Kind::Choices(choices) => {
+            let names: Vec<String> = choices.iter().map(ChoiceDoc::form).collect();
+            Msg::new("reference.fits_choices").arg("at", at).arg("names", names.join(", "))
+        }
+    })
+}
+
+/// How a value of a type is written.
+fn example(of: &Type) -> String {
+    match of {
+        Type::Bool => "true".to_owned(),
+        Type::Integer(false) => "4".to_owned(),
+        Type::Integer(true) => "-1".to_owned(),
+        Type::Number => "0.5".to_owned(),
+        Type::Text => "\"…\"".to_owned(),
+        Type::List(of) => format!("[{}, …]", example(of)),
+        Type::Map(of) => format!("{{\"…\": {}}}", example(of)),
+        Type::Tuple(of) => format!("({})", of.iter().map(example).collect::<Vec<_>>().join(", ")),
+        Type::Named(name) => name.clone(),
+    }
+}
+
+/// A type in a message: an example, which is the same in both languages.
+struct Shown(Type);
+
+impl std::fmt::Display for Shown {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&example(&self.0))
+    }
+}
+
+impl ChoiceDoc {
+    /// How it is written, without its values: `Sgd`, `By(…)`.
+    fn form(&self) -> String {
+        if self.holds.is_empty() && self.fields.is_none() { self.name.clone() } else { format!("{}(…)", self.name) }
+    }
+
+    /// How it is written: `Xavier`, `By(number)`, `Normal(mean, std)`.
+    fn written(&self, lang: Lang) -> String {
+        if let Some(fields) = &self.fields {
+            let names: Vec<&str> = fields.iter().map(|f| f.name.as_str()).collect();
+            return format!("{}({})", self.name, names.join(", "));
+        }
+        if self.holds.is_empty() {
+            return self.name.clone();
+        }
+        let holds: Vec<String> = self.holds.iter().map(|t| t.show(lang)).collect();
+        format!("{}({})", self.name, holds.join(", "))
+    }
+}
+
+impl FieldDoc {
+    /// Whether it must be given, or what it is where it is left out.
+    fn given(&self, lang: Lang) -> String {
+        match self.default.as_deref() {
+            None => tr(lang, "reference.required").to_owned(),
+            Some("None") => tr(lang, "reference.not_given").to_owned(),
+            Some(default) => default.to_owned(),
+        }
+    }
+}
+
+/// The whole reference as Markdown.
+pub fn markdown(lang: Lang) -> String {
+    let mut out = String::new();
+    for t in types() {
+        let _ = writeln!(out, "### {}\n", t.name);
+        let _ = writeln!(out, "{}\n", described(&t.name, &t.doc, lang));
+        match &t.kind {
+            Kind::Fields(fields) => fields_table(&mut out, &t.name, fields, lang),
+            Kind::Choices(choices) => {
+                let _ = writeln!(
+                    out,
+                    "| {} | {} |\n|---|---|",
+                    tr(lang, "reference.choice"),
+                    tr(lang, "reference.meaning")
+                );
+                for c in choices {
+                    let key = format!("{}.{}", t.name, c.name);
+                    let _ = writeln!(out, "| `{}` | {} |", c.written(lang), cell(described(&key, &c.doc, lang)));
+                }
+                out.push('\n');
+                for c in choices {
+                    if let Some(fields) = c.fields.as_deref().filter(|f| !f.is_empty()) {
+                        let _ = writeln!(out, "`{}(…)`:\n", c.name);
+                        fields_table(&mut out, &format!("{}.{}", t.name, c.name), fields, lang);
+                    }
+                }
+            }
+        }
+    }
+    out.truncate(out.trim_end().len());
+    out.push('\n');
+    out
+}
+
+fn fields_table(out: &mut String, at: &str, fields: &[FieldDoc], lang: Lang) {
+    let heading = |key: &'static str| tr(lang, key);
+    let _ = writeln!(
+        out,
+        "| {} | {} | {} | {} |\n|---|---|---|---|",
+        heading("reference.field"),
+        heading("reference.type"),
+        heading("reference.default"),
+        heading("reference.meaning")
+    );
+    for f in fields {
+        let of = match f.of.inner() {
+            Some(name) => {
+                let link = format!("[{name}](#{})", name.to_lowercase());
+                f.of.show(lang).replace(name, &link)
+            }
+            None => f.of.show(lang),
+        };
+        let default = match &f.default {
+            Some(d) if d != "None" => format!("`{d}`"),
+            _ => f.given(lang),
+        };
+        let meaning = cell(described(&format!("{at}.{}", f.name), &f.doc, lang));
+        let _ = writeln!(out, "| `{}` | {} | {} | {meaning} |", f.name, cell(&of), cell(&default));
+    }
+    out.push('\n');
+}
+
+/// A vertical bar would end a cell of a table.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
+}
+
+/// The reference as plain text: all of it, or what `field` names: a place (`model.attention`), a type, or the name of a
+/// field wherever it stands.
+///
+/// # Errors
+/// Where nothing has that name.
+pub fn text(field: Option<&str>, lang: Lang) -> Result<String, Msg> {
+    let mut out = String::new();
+    let Some(field) = field else {
+        for t in types() {
+            type_text(&mut out, t, lang);
+            out.push('\n');
+        }
+        return Ok(out);
+    };
+    if let Some(t) = type_named(field) {
+        type_text(&mut out, t, lang);
+        return Ok(out);
+    }
+    let place = super::place::segments(field);
+    if let [super::place::Segment::Key(name)] = &place[..] {
+        // A name alone is that of a field anywhere.
+        for t in types() {
+            for (key, f) in fields_of(t).into_iter().filter(|(_, f)| f.name == *name) {
+                field_text(&mut out, &key, f, lang);
+            }
+        }
+    } else if let Some((_, f, key)) = field_at(&place) {
+        field_text(&mut out, &key, f, lang);
+    }
+    if !out.is_empty() {
+        return Ok(out);
+    }
+    let mut names: Vec<&str> = types().iter().map(|t| t.name.as_str()).collect();
+    for t in types() {
+        names.extend(fields_of(t).into_iter().map(|(_, f)| f.name.as_str()));
+    }
+    let msg = Msg::new("reference.unknown").arg("name", escape(field));
+    Err(match nearest(field, names) {
+        Some(near) => Msg::new("reference.unknown_near").arg("name", escape(field)).arg("near", near),
+        None => msg,
+    })
+}
+
+/// The field at a place such as `model.norm.eps`, and the key of its description.
+fn field_at(place: &[super::place::Segment]) -> Option<(&'static TypeDoc, &'static FieldDoc, String)> {
+    let keys: Vec<&str> = place
+        .iter()
+        .filter_map(|s| match s {
+            super::place::Segment::Key(key) => Some(key.as_str()),
+            super::place::Segment::Index(_) => None,
+        })
+        .collect();
+    let mut t = type_named("Scenario")?;
+    let mut found = None;
+    for key in keys {
+        // `Training` of `runs.Training.optimiser` is no field, and says only which choice is meant.
+        if let Kind::Choices(all) = &t.kind
+            && all.iter().any(|c| c.name == key)
+        {
+            continue;
+        }
+        let (name, field) = fields_of(t).into_iter().find(|(_, f)| f.name == key)?;
+        found = Some((t, field, name));
+        if let Some(next) = field.of.inner().and_then(type_named) {
+            t = next;
+        }
+    }
+    found
+}
+
+fn field_text(out: &mut String, key: &str, f: &FieldDoc, lang: Lang) {
+    let _ = writeln!(out, "{key}: {}  [{}]", f.of.show(lang), f.given(lang));
+    let _ = writeln!(out, "    {}", described(key, &f.doc, lang));
+    if let Some(t) = f.of.inner().and_then(type_named) {
+        out.push('\n');
+        type_text(out, t, lang);
+    }
+    out.push('\n');
+}
+
+fn type_text(out: &mut String, t: &TypeDoc, lang: Lang) {
+    let _ = writeln!(out, "{}: {}", t.name, described(&t.name, &t.doc, lang));
+    let lines = |out: &mut String, at: &str, fields: &[FieldDoc], indent: &str| {
+        for f in fields {
+            let _ = writeln!(out, "{indent}{}: {}  [{}]", f.name, f.of.show(lang), f.given(lang));
+            let _ = writeln!(out, "{indent}    {}", described(&format!("{at}.{}", f.name), &f.doc, lang));
+        }
+    };
+    match &t.kind {
+        Kind::Fields(fields) => lines(out, &t.name, fields, "  "),
+        Kind::Choices(choices) => {
+            for c in choices {
+                let key = format!("{}.{}", t.name, c.name);
+                let _ = writeln!(out, "  {}", c.written(lang));
+                let _ = writeln!(out, "      {}", described(&key, &c.doc, lang));
+                lines(out, &key, c.fields.as_deref().unwrap_or(&[]), "      ");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_field_of_the_schema_is_in_the_reference_and_documented() {
+        for (key, doc) in descriptions() {
+            assert!(!doc.is_empty(), "{key} has no comment in the source");
+        }
+        let all = markdown(Lang::En);
+        for wanted in ["| `d_model` |", "`By(number)`", "### Optimiser", "| `kv_cache` |", "`Part(text, text, text)`"] {
+            assert!(all.contains(wanted), "{wanted}");
+        }
+    }
+
+    #[test]
+    fn places_lead_to_types() {
+        let named = |path: &str| type_at(path).map(|t| t.show(Lang::En));
+        assert_eq!(named("model.attention.scale").as_deref(), Some("Scale"));
+        assert_eq!(named("runs[0].optimiser.betas").as_deref(), Some("(number, number)"));
+        assert_eq!(named("model.encoder.layers[1].norm").as_deref(), Some("NormOverrides"));
+        assert_eq!(named("vocabulary.special").as_deref(), Some("[text]"));
+        assert_eq!(named("weights.values.\"a.b\"").as_deref(), Some("WeightValue"));
+        assert_eq!(named("model.nothing"), None);
+    }
+
+    #[test]
+    fn help_finds_places_types_and_names() {
+        let get = |name: &str| text(Some(name), Lang::En);
+        assert!(get("model.norm.eps").unwrap().starts_with("NormConfig.eps: number  [1e-5]"));
+        assert!(get("Schedule").unwrap().contains("Cosine"));
+        assert!(get("kv_heads").unwrap().contains("LayerConfig.kv_heads"));
+        assert!(get("runs.Training.optimiser.lr").unwrap().contains("0.1"));
+        let err = get("d_modle").unwrap_err();
+        assert_eq!((err.key, err.args[1].1.as_str()), ("reference.unknown_near", "d_model"));
+    }
+}
