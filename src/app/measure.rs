@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::views::heads::HeadFacts;
 use crate::explain::line::MASKED_BELOW;
-use crate::program::{Leaf, NodeId, Op, Program, ScopeKind};
+use crate::program::{Leaf, NodeId, Op, Program, Role, ScopeKind};
 use crate::session::Session;
 use crate::tensor::Axis;
 use crate::trace::AnyValue;
@@ -268,10 +268,7 @@ impl Owned {
 
 /// The masked scores that say which cells of a node are masked: the node itself, or those that its softmax reads.
 pub fn mask_scores(program: &Program, node: NodeId) -> Option<NodeId> {
-    let is_masked = |id: NodeId| {
-        let path = &program.node(id).path;
-        path.ends_with("masked_scores") || path.ends_with("mask_bias")
-    };
+    let is_masked = |id: NodeId| matches!(program.node(id).name.last(), Role::MaskedScores | Role::MaskBias);
     if is_masked(node) {
         return Some(node);
     }
@@ -286,12 +283,12 @@ pub fn mask_scores(program: &Program, node: NodeId) -> Option<NodeId> {
 /// What the numbers of a node are.
 pub fn kind(program: &Program, node: NodeId) -> Kind {
     let n = program.node(node);
-    if n.path.starts_with("grad.") || matches!(n.op, Op::Leaf(Leaf::Parameter)) {
+    if n.name.is_gradient() || matches!(n.op, Op::Leaf(Leaf::Parameter)) {
         return Kind::Signed;
     }
-    match n.path.rsplit('.').next().unwrap_or("") {
-        "weights" | "probs" | "predicted_probs" | "target_probs" | "target_prob" => Kind::Probability,
-        "exp" | "sum" | "var" | "mean_square" => Kind::Positive,
+    match n.name.last() {
+        Role::Weights | Role::Probs | Role::PredictedProbs | Role::TargetProbs | Role::TargetProb => Kind::Probability,
+        Role::Exp | Role::Sum | Role::Var | Role::MeanSquare => Kind::Positive,
         _ => Kind::Signed,
     }
 }

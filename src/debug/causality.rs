@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::program::{Name, NodeId, Program, Role, Step};
+use crate::program::{Name, NodeId, Program, Role};
 use crate::tensor::{Axis, Real, Shape, Value};
 use crate::trace::derive::Cell;
 use crate::trace::{AnyTrace, Edit, Trace};
@@ -110,14 +110,7 @@ pub(super) fn axes(shape: &Shape, tokens: usize) -> Option<(usize, Option<usize>
 
 /// Whether a score stands there that the mask may still hide.
 pub(super) fn before_softmax(name: &Name) -> bool {
-    matches!(
-        name.last(),
-        Role::Scores
-            | Role::ScoresRaw
-            | Role::MaskedScores
-            | Role::Shifted
-            | Role::Step(Step::ScoresRawGrouped | Step::ScoresRawLeft | Step::ScoresRawRight)
-    )
+    name.last().is_score()
 }
 
 /// The mask of the attention that `id` belongs to.

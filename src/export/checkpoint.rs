@@ -13,6 +13,7 @@ use safetensors::{Dtype, SafeTensors, View};
 
 use super::file::{Error, write_file};
 use crate::scenario::guard::{self, Kind};
+use crate::program::{Name, Pass, Role};
 use crate::tensor::{Precision, Real, Shape, Tensor, Value};
 use crate::text::{Msg, escape};
 use crate::trace::train::State;
@@ -79,7 +80,12 @@ pub fn save_scheduled<T: Real>(
     let mut tensors: Vec<(String, Raw)> = state
         .values
         .iter()
-        .filter(|(name, _)| !name.starts_with("update.") || name.ends_with("_before"))
+        .filter(|(path, _)| {
+            let name = Name::parse(path);
+            let memory =
+                matches!(name.last(), Role::FirstMomentBefore | Role::SecondMomentBefore | Role::VelocityBefore);
+            name.pass != Pass::Update || memory
+        })
         .filter_map(|(name, value)| match value {
             Value::Float(t) => Some((name.to_string(), raw(t))),
             _ => None,

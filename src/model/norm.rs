@@ -2,7 +2,7 @@
 
 use super::config::{EpsAt, NormConfig, NormKind};
 use crate::program::composite::{self, Norm};
-use crate::program::{BuildError, Builder, NodeId};
+use crate::program::{BuildError, Builder, Name, NodeId};
 use crate::tensor::{Axis, Shape};
 
 /// A norm over the last axis, with parameters at `base`.
@@ -31,7 +31,7 @@ pub(super) fn norm_of(
         }
         let ((head, heads), (axis, width)) = ((shape.axes()[0], shape.dims()[0]), (shape.axes()[1], shape.dims()[1]));
         let rows = Shape::named(&[(head, heads), (Axis::One, 1), (axis, width)]);
-        let rows = b.reshape(&format!("{}.{name}_rows", short(base)), id, rows)?;
+        let rows = b.reshape(&format!("{}.{name}_rows", Name::parse(base).tail(1)), id, rows)?;
         Ok(Some(b.inline(rows)))
     };
     let how = Norm {
@@ -47,9 +47,4 @@ pub(super) fn norm_of(
         NormKind::RmsNorm => composite::rms_norm(b, name, x, &how),
         NormKind::None => Ok(x),
     }
-}
-
-/// The last part of a parameter's path, for the name of what is made of it.
-fn short(base: &str) -> &str {
-    base.rsplit('.').next().unwrap_or(base)
 }

@@ -8,10 +8,13 @@ pub mod autodiff;
 mod build;
 pub mod composite;
 mod cost;
+mod local;
 pub mod name;
 mod op;
 pub mod optimiser;
+mod path;
 mod role;
+mod step;
 
 use std::collections::HashMap;
 use std::fmt;

@@ -5,12 +5,12 @@
 //! [`Name::parse`] is its inverse. This is the only file that joins paths or takes them apart: everything else asks
 //! the fields, with matches that stop compiling when a new site or role needs a decision.
 
-use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
+pub use super::local::Local;
 use super::role::number;
 pub use super::role::{Role, Step};
 
@@ -73,6 +73,8 @@ pub enum Block {
     FeedForward,
     /// The norm of sublayer n, counted from 1.
     Norm(u32),
+    /// The norm after sublayer n, where there is one before it too.
+    PostNorm(u32),
 }
 
 /// A place of the model.
@@ -97,6 +99,10 @@ pub enum Site {
     FinalNorm(Stack),
     /// The output head.
     Output,
+    /// The pooler: what a classifier reads of the first token.
+    Pooler,
+    /// The head of a classifier.
+    Classifier,
     /// The loss.
     Loss,
     /// Tables of a beam search.
@@ -114,8 +120,10 @@ pub enum Within {
     Head(u32),
     /// An expert of a mixture.
     Expert(u32),
-    /// A tile of blocked attention.
-    Tile(u32),
+    /// A tile of blocked attention: of queries, and of keys in it.
+    Tile(u32, Option<u32>),
+    /// A band of banded attention.
+    Band(u32),
 }
 
 /// Which computation a node belongs to.
@@ -154,163 +162,6 @@ pub struct Name {
     pub role: Role,
     /// Parameters and steps of that quantity, from the outer to the inner: `[Weight]` of [`Role::Query`] is `q.weight`.
     pub inner: SmallVec<[Role; 2]>,
-}
-
-/// A name as a call of the builder gives it: what is added to the name of the current scope.
-///
-/// Typed parts are made from a [`Role`], a [`Step`], a [`Site`], a call or tuples of them. A text is read as the end
-/// of a path; programs of tests and recordings use it.
-#[derive(Clone, Debug)]
-pub enum Local {
-    /// A whole name, whatever the scope.
-    Absolute(Name),
-    /// In the scope.
-    Parts {
-        /// Another site.
-        site: Option<Site>,
-        /// One of several alike.
-        within: Option<Within>,
-        /// Roles, from the outer to the inner.
-        roles: SmallVec<[Role; 2]>,
-    },
-    /// A decoding call, and a site in it.
-    Call(u32, Site, Role),
-    /// The end of a path.
-    Text(Box<str>),
-}
-
-impl Local {
-    fn parts(site: Option<Site>, within: Option<Within>, roles: impl IntoIterator<Item = Role>) -> Self {
-        Local::Parts { site, within, roles: roles.into_iter().collect() }
-    }
-
-    /// The same with a suffix to its last role.
-    #[must_use]
-    pub fn suffixed(&self, suffix: &str) -> Self {
-        let mut next = self.clone();
-        match &mut next {
-            Local::Absolute(name) => {
-                let last = name.last_mut();
-                *last = last.suffixed(suffix);
-            }
-            Local::Parts { roles, .. } => match roles.last_mut() {
-                Some(last) => *last = last.suffixed(suffix),
-                None => roles.push(Role::parse(suffix)),
-            },
-            Local::Call(_, _, role) => *role = role.suffixed(suffix),
-            Local::Text(text) => *text = format!("{text}{suffix}").into(),
-        }
-        next
-    }
-
-    /// The same with a role inside its last.
-    #[must_use]
-    pub fn then(&self, role: impl Into<Role>) -> Self {
-        let role = role.into();
-        match self {
-            Local::Absolute(name) => Local::Absolute(name.then(role)),
-            Local::Parts { site, within, roles } => {
-                Self::parts(*site, *within, roles.iter().cloned().chain([role]).filter(|r| *r != Role::Whole))
-            }
-            Local::Call(n, site, Role::Whole) => Local::Call(*n, *site, role),
-            Local::Call(n, site, outer) => {
-                let name = Name { call: Some(*n), site: *site, role: outer.clone(), ..Name::default() };
-                Local::Absolute(name.then(role))
-            }
-            Local::Text(text) if text.is_empty() => Local::parts(None, None, [role]),
-            Local::Text(text) => Local::Text(format!("{text}.{role}").into()),
-        }
-    }
-}
-
-impl From<Name> for Local {
-    fn from(name: Name) -> Self {
-        Local::Absolute(name)
-    }
-}
-
-impl From<&Name> for Local {
-    fn from(name: &Name) -> Self {
-        Local::Absolute(name.clone())
-    }
-}
-
-impl From<&Local> for Local {
-    fn from(local: &Local) -> Self {
-        local.clone()
-    }
-}
-
-impl From<Site> for Local {
-    fn from(site: Site) -> Self {
-        Local::parts(Some(site), None, [])
-    }
-}
-
-impl From<Within> for Local {
-    fn from(within: Within) -> Self {
-        Local::parts(None, Some(within), [])
-    }
-}
-
-impl From<Role> for Local {
-    fn from(role: Role) -> Self {
-        Local::parts(None, None, [role])
-    }
-}
-
-impl From<Step> for Local {
-    fn from(step: Step) -> Self {
-        Local::from(Role::Step(step))
-    }
-}
-
-impl<A: Into<Role>> From<(Site, A)> for Local {
-    fn from((site, a): (Site, A)) -> Self {
-        Local::parts(Some(site), None, [a.into()])
-    }
-}
-
-impl<A: Into<Role>, B: Into<Role>> From<(Site, A, B)> for Local {
-    fn from((site, a, b): (Site, A, B)) -> Self {
-        Local::parts(Some(site), None, [a.into(), b.into()])
-    }
-}
-
-impl<A: Into<Role>> From<(Site, Within, A)> for Local {
-    fn from((site, within, a): (Site, Within, A)) -> Self {
-        Local::parts(Some(site), Some(within), [a.into()])
-    }
-}
-
-impl<A: Into<Role>, B: Into<Role>> From<(Site, Within, A, B)> for Local {
-    fn from((site, within, a, b): (Site, Within, A, B)) -> Self {
-        Local::parts(Some(site), Some(within), [a.into(), b.into()])
-    }
-}
-
-impl<B: Into<Role>> From<(Role, B)> for Local {
-    fn from((a, b): (Role, B)) -> Self {
-        Local::parts(None, None, [a, b.into()])
-    }
-}
-
-impl From<&str> for Local {
-    fn from(text: &str) -> Self {
-        Local::Text(text.into())
-    }
-}
-
-impl From<String> for Local {
-    fn from(text: String) -> Self {
-        Local::Text(text.into())
-    }
-}
-
-impl From<&String> for Local {
-    fn from(text: &String) -> Self {
-        Local::Text(text.as_str().into())
-    }
 }
 
 impl Name {
@@ -379,7 +230,7 @@ impl Name {
         }
     }
 
-    fn last_mut(&mut self) -> &mut Role {
+    pub(super) fn last_mut(&mut self) -> &mut Role {
         self.inner.last_mut().unwrap_or(&mut self.role)
     }
 
@@ -429,6 +280,8 @@ impl Name {
             | Site::Embedding(None)
             | Site::Stack(_)
             | Site::Output
+            | Site::Pooler
+            | Site::Classifier
             | Site::Loss
             | Site::Beam
             | Site::Next
@@ -608,10 +461,16 @@ impl Name {
         (name.site, parts) = Site::read(parts);
         if let [kind, n, rest @ ..] = parts
             && let Some(n) = number(n)
-            && let Some(within) = Within::named(kind, n)
+            && let Some(mut within) = Within::named(kind, n)
         {
-            name.within = Some(within);
             parts = rest;
+            if let (Within::Tile(_, keys), [n, rest @ ..]) = (&mut within, rest)
+                && let Some(n) = number(n)
+            {
+                *keys = Some(n);
+                parts = rest;
+            }
+            name.within = Some(within);
         }
         for (i, part) in parts.iter().enumerate() {
             match *part {
@@ -628,16 +487,9 @@ impl Within {
         match kind {
             "heads" => Some(Within::Head(n)),
             "experts" => Some(Within::Expert(n)),
-            "tiles" => Some(Within::Tile(n)),
+            "tiles" => Some(Within::Tile(n, None)),
+            "bands" => Some(Within::Band(n)),
             _ => None,
-        }
-    }
-
-    fn parts(self) -> (&'static str, u32) {
-        match self {
-            Within::Head(n) => ("heads", n),
-            Within::Expert(n) => ("experts", n),
-            Within::Tile(n) => ("tiles", n),
         }
     }
 }
@@ -669,6 +521,8 @@ impl Site {
                 }
             }
             ["output", rest @ ..] => (Site::Output, rest),
+            ["pooler", rest @ ..] => (Site::Pooler, rest),
+            ["classifier", rest @ ..] => (Site::Classifier, rest),
             ["loss", rest @ ..] => (Site::Loss, rest),
             ["beam", rest @ ..] => (Site::Beam, rest),
             ["next", rest @ ..] => (Site::Next, rest),
@@ -688,6 +542,8 @@ impl Site {
             | Site::Embedding(_)
             | Site::EmbeddingNorm(_)
             | Site::Output
+            | Site::Pooler
+            | Site::Classifier
             | Site::Loss
             | Site::Beam
             | Site::Next => None,
@@ -727,7 +583,9 @@ impl Site {
     /// Whether it is a norm.
     pub fn is_norm(self) -> bool {
         match self {
-            Site::Layer(_, _, Block::Norm(_)) | Site::FinalNorm(_) | Site::EmbeddingNorm(_) => true,
+            Site::Layer(_, _, Block::Norm(_) | Block::PostNorm(_)) | Site::FinalNorm(_) | Site::EmbeddingNorm(_) => {
+                true
+            }
             Site::Layer(_, _, Block::Layer | Block::SelfAttention | Block::CrossAttention | Block::FeedForward)
             | Site::Root
             | Site::Vocabulary
@@ -735,6 +593,8 @@ impl Site {
             | Site::Stack(_)
             | Site::Rotary(_)
             | Site::Output
+            | Site::Pooler
+            | Site::Classifier
             | Site::Loss
             | Site::Beam
             | Site::Next
@@ -749,94 +609,10 @@ impl Block {
             "self_attn" => Some(Block::SelfAttention),
             "cross_attn" => Some(Block::CrossAttention),
             "ffn" => Some(Block::FeedForward),
-            _ => part.strip_prefix("norm").and_then(number).map(Block::Norm),
-        }
-    }
-}
-
-/// Writes parts with dots between them.
-struct Joined<'a, 'f> {
-    f: &'a mut fmt::Formatter<'f>,
-    any: bool,
-}
-
-impl Joined<'_, '_> {
-    fn part(&mut self, part: impl fmt::Display) -> fmt::Result {
-        if std::mem::replace(&mut self.any, true) {
-            self.f.write_str(".")?;
-        }
-        write!(self.f, "{part}")
-    }
-
-    fn site(&mut self, site: Site) -> fmt::Result {
-        match site {
-            Site::Root => Ok(()),
-            Site::Vocabulary => self.part("vocabulary"),
-            Site::Embedding(None) => self.part("embed"),
-            Site::Embedding(Some(side)) => self.part(format_args!("embed.{}", side.name())),
-            Site::EmbeddingNorm(side) => self.part(format_args!("embed.{}.norm", side.name())),
-            Site::Stack(stack) => self.part(stack.as_str()),
-            Site::Rotary(stack) => self.part(format_args!("{}.rotary", stack.as_str())),
-            Site::FinalNorm(stack) => self.part(format_args!("{}.final_norm", stack.as_str())),
-            Site::Layer(stack, layer, block) => {
-                self.part(format_args!("{}.{layer}", stack.as_str()))?;
-                match block {
-                    Block::Layer => Ok(()),
-                    Block::SelfAttention => self.part("self_attn"),
-                    Block::CrossAttention => self.part("cross_attn"),
-                    Block::FeedForward => self.part("ffn"),
-                    Block::Norm(n) => self.part(format_args!("norm{n}")),
-                }
-            }
-            Site::Output => self.part("output"),
-            Site::Loss => self.part("loss"),
-            Site::Beam => self.part("beam"),
-            Site::Next => self.part("next"),
-            Site::Cache(None) => self.part("cache"),
-            Site::Cache(Some(layer)) => self.part(format_args!("cache.{layer}")),
-        }
-    }
-
-    fn name(&mut self, name: &Name) -> fmt::Result {
-        let mut pass = &name.pass;
-        let mut readers: SmallVec<[&Name; 1]> = SmallVec::new();
-        loop {
-            match pass {
-                Pass::Forward => break,
-                Pass::Update => {
-                    self.part("update")?;
-                    break;
-                }
-                Pass::Gradient(gradient) => {
-                    self.part("grad")?;
-                    readers.extend(&gradient.from);
-                    pass = &gradient.of;
-                }
+            _ => {
+                let norm = part.strip_prefix("norm").and_then(number).map(Block::Norm);
+                norm.or_else(|| part.strip_prefix("post_norm").and_then(number).map(Block::PostNorm))
             }
         }
-        if let Some(call) = name.call {
-            self.part(format_args!("gen.{call}"))?;
-        }
-        self.site(name.site)?;
-        if let Some((kind, n)) = name.within.map(Within::parts) {
-            self.part(format_args!("{kind}.{n}"))?;
-        }
-        if name.role != Role::Whole {
-            self.part(&name.role)?;
-        }
-        for role in &name.inner {
-            self.part(role)?;
-        }
-        for reader in readers.into_iter().rev() {
-            self.part("from")?;
-            self.name(reader)?;
-        }
-        Ok(())
-    }
-}
-
-impl fmt::Display for Name {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Joined { f, any: false }.name(self)
     }
 }

@@ -1,6 +1,6 @@
 //! What a node is in its place: a [`Role`] is one part of its path, and says which quantity of a formula it is.
 //!
-//! [`Role`] lists the quantities that a reader knows by name; [`Step`] lists the small steps inside their
+//! [`Role`] lists the quantities that a reader knows by name; [`Step`] the small steps inside their
 //! computation (a product before its bias, a row for broadcasting), which no plan, label or check asks about one by
 //! one. Each prints as one part of a path, and every such text reads back as the same value.
 
@@ -8,6 +8,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use strum::{EnumString, IntoStaticStr};
+
+pub use super::step::Step;
 
 /// A quantity. Shapes are those of the computation named in the comments.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, EnumString, IntoStaticStr)]
@@ -108,6 +110,44 @@ pub enum Role {
     /// φ(q)·Σ φ(k).
     Normaliser,
 
+    /// Norm of the queries.
+    #[strum(serialize = "q_norm")]
+    QueryNorm,
+    /// Norm of the keys.
+    #[strum(serialize = "k_norm")]
+    KeyNorm,
+    /// Down-projection of the queries in latent attention.
+    #[strum(serialize = "q_a")]
+    QueryDown,
+    /// Its norm.
+    #[strum(serialize = "q_a_norm")]
+    QueryDownNorm,
+    /// Up-projection of the queries.
+    #[strum(serialize = "q_b")]
+    QueryUp,
+    /// Down-projection of keys and values.
+    #[strum(serialize = "kv_a")]
+    KeyValueDown,
+    /// Its norm.
+    #[strum(serialize = "kv_a_norm")]
+    KeyValueDownNorm,
+    /// Up-projection of keys and values.
+    #[strum(serialize = "kv_b")]
+    KeyValueUp,
+    /// What keys and values are made of, `[batch, token, rank]`.
+    #[strum(serialize = "kv_latent")]
+    KeyValueLatent,
+    /// Scores with what positions add.
+    ScoresPositioned,
+    /// Scores with a relative bias.
+    ScoresBiased,
+    /// Scores and the sink's.
+    ScoresWithSink,
+    /// Learned scores of sinks, one a head.
+    Sinks,
+    /// Relative positions, by bucket.
+    Relative,
+
     // Norms.
     /// μ; of a loss, the loss itself.
     Mean,
@@ -143,6 +183,18 @@ pub enum Role {
     Act,
     /// After dropout.
     ActDropped,
+    /// Scores of the experts.
+    Router,
+    /// Parameters of all experts, `[expert, …]`.
+    Experts,
+    /// What each expert counts for.
+    Gates,
+    /// Experts that are chosen.
+    Chosen,
+    /// The expert that every token uses.
+    Shared,
+    /// The sum over the experts.
+    Mixed,
 
     // Layers.
     /// The residual sum after sublayer n, counted from 1.
@@ -316,171 +368,6 @@ pub enum Role {
     Other(Arc<str>),
 }
 
-/// A step inside the computation of a quantity, its operands first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EnumString, IntoStaticStr)]
-#[strum(serialize_all = "snake_case")]
-#[allow(missing_docs, reason = "each is what its name says: a product, a row of a bias, a column of sines")]
-pub enum Step {
-    // Products, heads, rows for broadcasting.
-    Product,
-    Biased,
-    Split,
-    BiasRow,
-    GammaRow,
-    BetaRow,
-    PositionsRow,
-    DenominatorsRow,
-    SinRow,
-    CosRow,
-    MaskBiasRow,
-    ScoresRawLeft,
-    ScoresRawRight,
-    ScoresRawGrouped,
-    ContextLeft,
-    ContextRight,
-    ContextGrouped,
-    UnnormalisedLeft,
-    UnnormalisedRight,
-    UnnormalisedGrouped,
-    NormaliserLeft,
-    NormaliserRight,
-    NormaliserGrouped,
-    MaskedScoresMask,
-    // Masks of dropout.
-    WeightsDroppedMask,
-    ActDroppedMask,
-    DroppedMask,
-    #[strum(serialize = "sublayer1_dropped_mask")]
-    Sublayer1DroppedMask,
-    #[strum(serialize = "sublayer2_dropped_mask")]
-    Sublayer2DroppedMask,
-    #[strum(serialize = "sublayer3_dropped_mask")]
-    Sublayer3DroppedMask,
-    // Activations.
-    Half,
-    OnePlus,
-    Erf,
-    Tanh,
-    Sigmoid,
-    Square,
-    Cube,
-    CubeScaled,
-    Inner,
-    InnerScaled,
-    Positive,
-    Negative,
-    Below,
-    Minus,
-    // Positions.
-    SinColumn,
-    CosColumn,
-    Pairs,
-    Even,
-    First,
-    Second,
-    FirstColumn,
-    SecondColumn,
-    FirstCos,
-    FirstSin,
-    SecondCos,
-    SecondSin,
-    FirstRotated,
-    SecondRotated,
-    FirstRotatedColumn,
-    SecondRotatedColumn,
-    PairsRotated,
-    Rotating,
-    Rotated,
-    // Output, loss, decoding.
-    ArgmaxColumn,
-    PredictedProbsColumn,
-    LabelColumn,
-    TargetProbsColumn,
-    TargetShifted,
-    LogSum,
-    LogSoftmax,
-    LogSoftmaxRow,
-    Log,
-    NegativeLog,
-    PerPositionFlat,
-    SumRow,
-    LastProbs,
-    LastProbsRow,
-    TargetIdColumn,
-    TargetProbColumn,
-    LogitsRow,
-    ProbsRow,
-    RankColumn,
-    Room,
-    Stays,
-    NewestColumn,
-    KeptFlat,
-    KeptScoresRow,
-    Closed,
-    // Gradients.
-    From,
-    RowSum,
-    Difference,
-    MinusOne,
-    ProbsMinusOneHot,
-    Own,
-    Raised,
-    Ones,
-    Rows,
-    Term,
-    Ratio,
-    Twice,
-    Above,
-    Sign,
-    Slope,
-    SlopeMinus,
-    Rest,
-    RestMinus,
-    GateMinus,
-    FirstMinus,
-    Bell,
-    Sine,
-    Count,
-    Source,
-    Zeros,
-    Scattered,
-    Running,
-    FromTheEnd,
-    ZerosBefore,
-    ZerosAfter,
-    InputsFlat,
-    OutputsFlat,
-    PerBatch,
-    // Optimisers.
-    GradientSquare,
-    #[strum(serialize = "m_kept")]
-    FirstMomentKept,
-    #[strum(serialize = "m_added")]
-    FirstMomentAdded,
-    #[strum(serialize = "v_kept")]
-    SecondMomentKept,
-    #[strum(serialize = "v_added")]
-    SecondMomentAdded,
-    VelocityKept,
-    RootEps,
-    SquareRow,
-    SquareSum,
-    SquareSums,
-    SquareSumScalar,
-    GradientNormSafe,
-    ClipNorm,
-    ClipRatio,
-    ClipRatioMinus,
-    ClipFloor,
-    ClipMinus,
-    Rank1,
-    Rank2,
-    Rank3,
-    Rank4,
-    Rank5,
-    Rank6,
-}
-
 impl Role {
     /// Reads one part of a path: every text is a role, those not listed [`Role::Other`].
     pub fn parse(text: &str) -> Self {
@@ -508,18 +395,21 @@ impl Role {
 
     /// Whether it holds keys or values, or what they were reshaped to: its rows are those of the sequence that is read.
     pub fn of_keys(&self) -> bool {
-        matches!(
-            self,
-            Role::Key
-                | Role::Value
-                | Role::KeyRotated
-                | Role::KeyCache
-                | Role::ValueCache
-                | Role::KeyFeature
-                | Role::Step(
-                    Step::ScoresRawRight | Step::ContextRight | Step::UnnormalisedRight | Step::NormaliserRight
-                )
-        )
+        let text = self.to_string();
+        matches!(self, Role::Key | Role::Value)
+            || ["k_", "v_"].iter().any(|start| text.starts_with(start))
+            // Of a grouped product, what keys or values were reshaped to.
+            || text.ends_with("_right")
+    }
+
+    /// Whether it holds scores that a mask may still hide, or steps on the way to them.
+    pub fn is_score(&self) -> bool {
+        matches!(self, Role::MaskedScores | Role::Shifted) || self.to_string().starts_with("scores")
+    }
+
+    /// Whether it is a norm inside a block.
+    pub fn is_norm(&self) -> bool {
+        matches!(self, Role::QueryNorm | Role::KeyNorm | Role::QueryDownNorm | Role::KeyValueDownNorm)
     }
 
     /// The role with this suffix to its text: `weights` and `_dropped` make [`Role::WeightsDropped`].

@@ -78,7 +78,7 @@ impl Location {
             Site::Embedding(Some(side)) | Site::EmbeddingNorm(side) => Some(side.name()),
             Site::Layer(_, _, Block::SelfAttention) => Some("self_attn"),
             Site::Layer(_, _, Block::CrossAttention) => Some("cross_attn"),
-            Site::Layer(_, _, Block::Layer | Block::FeedForward | Block::Norm(_))
+            Site::Layer(_, _, Block::Layer | Block::FeedForward | Block::Norm(_) | Block::PostNorm(_))
             | Site::Root
             | Site::Vocabulary
             | Site::Embedding(None)
@@ -86,6 +86,8 @@ impl Location {
             | Site::Rotary(_)
             | Site::FinalNorm(_)
             | Site::Output
+            | Site::Pooler
+            | Site::Classifier
             | Site::Loss
             | Site::Beam
             | Site::Next

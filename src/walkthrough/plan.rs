@@ -177,6 +177,8 @@ pub(super) fn phase_of(program: &Program, id: NodeId) -> String {
         Site::Stack(stack) | Site::Rotary(stack) | Site::FinalNorm(stack) => stack.as_str().to_owned(),
         Site::Vocabulary | Site::Embedding(_) | Site::EmbeddingNorm(_) => "input".to_owned(),
         Site::Output | Site::Loss => "output".to_owned(),
+        Site::Pooler => "pooler".to_owned(),
+        Site::Classifier => "classifier".to_owned(),
         Site::Next => "next".to_owned(),
         Site::Beam => "beam".to_owned(),
         Site::Cache(_) => "cache".to_owned(),
@@ -207,7 +209,7 @@ pub(super) fn symbol_of(name: &Name, slice: &Slice) -> String {
         (Site::Output, Role::Logits) => "Logits",
         (Site::Output, Role::Probs) => "P",
         (Site::Embedding(None), Role::Weight) => "E",
-        (site, Role::Out) if site.is_norm() => "LN",
+        (site, Role::Out) if site.is_norm() || name.role.is_norm() => "LN",
         (_, Role::Weight | Role::Bias | Role::Gamma | Role::Beta | Role::Ids | Role::Out) => {
             return numbered(&name.tail(2), slice);
         }

@@ -244,3 +244,46 @@ fn uses_are_found() {
     assert_eq!(found("#[cfg(test)]\nmod tests;\nuse crate::cli::x;"), ["cli"]);
     assert_eq!(found("use my_clap::x; use crate::other::y;"), [""; 0]);
 }
+
+/// Files in which text is taken apart at points that are no node path: numbers of steps and sections, keys of the
+/// catalogue and of files, fields of a scenario, numbers, the expression language.
+const OTHER_POINTS: [&str; 11] = [
+    "app/args.rs",
+    "checkpoint/gguf.rs",
+    "checkpoint/settings.rs",
+    "cli/tests.rs",
+    "debug/breaks/place.rs",
+    "debug/expr/postfix.rs",
+    "export/select.rs",
+    "program/name.rs",
+    "scenario/write.rs",
+    "text/number.rs",
+    "walkthrough/backward.rs",
+];
+
+#[test]
+fn only_the_names_take_paths_apart() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    source_files(&src, &mut files);
+    let apart = r"(split|split_once|rsplit|rsplit_once|strip_prefix|strip_suffix|starts_with|ends_with|contains)";
+    let of_paths = r#"("(gen|grad|update)\.|"(encoder|decoder|embed)\b|"\.?(scores|weights|out|mean|exp|mask_bias|masked_scores)")"#;
+    let of_paths = regex::Regex::new(&format!(r"\b{apart}\({of_paths}")).unwrap();
+    let at_points = regex::Regex::new(&format!(r#"\b{apart}\((&?'\.'|"\.")"#)).unwrap();
+    assert!(of_paths.is_match(r#"path.starts_with("grad.")"#) && of_paths.is_match(r#"n.path.ends_with(".weights")"#));
+    assert!(at_points.is_match("path.rsplit('.')") && !at_points.is_match("text.split(',')"));
+    let mut wrong = Vec::new();
+    for file in files {
+        let name = file.strip_prefix(&src).unwrap().to_string_lossy().replace('\\', "/");
+        let other = OTHER_POINTS.contains(&name.as_str());
+        for (i, line) in fs::read_to_string(&file).unwrap().lines().enumerate() {
+            let line = line.split("//").next().unwrap_or("");
+            let apart = of_paths.is_match(line) && !matches!(name.as_str(), "program/name.rs" | "program/role.rs")
+                || at_points.is_match(line) && !other;
+            if apart {
+                wrong.push(format!("{name}:{}: {}", i + 1, line.trim()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "ask `name.site` and `name.role` instead:\n{}", wrong.join("\n"));
+}

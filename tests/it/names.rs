@@ -60,7 +60,7 @@ proptest! {
         prop_oneof![
             Just("grad"), Just("update"), Just("gen"), Just("from"), Just("encoder"), Just("decoder"), Just("embed"),
             Just("source"), Just("norm"), Just("norm1"), Just("norm01"), Just("0"), Just("7"), Just("007"),
-            Just("self_attn"), Just("experts"), Just("q"), Just("v"), Just("weight"), Just("sum_2"), Just("sum_1"),
+            Just("self_attn"), Just("experts"), Just("tiles"), Just("post_norm1"), Just("q"), Just("v"), Just("weight"), Just("sum_2"), Just("sum_1"),
             Just("residual2"), Just("residual"), Just("sublayer9_dropped"), Just("cache"), Just("rotary"), Just(""),
             Just("层"), Just("loss"), Just("4294967296"),
         ],

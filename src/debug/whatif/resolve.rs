@@ -220,7 +220,7 @@ fn under(s: &Session, here: &EditContext<'_>) -> Option<edit::Edit> {
                 None => edit::Edit::Layer { layer, run },
             })
         }
-        Site::Layer(stack, layer, Block::Layer | Block::FeedForward | Block::Norm(_)) => {
+        Site::Layer(stack, layer, Block::Layer | Block::FeedForward | Block::Norm(_) | Block::PostNorm(_)) => {
             Some(edit::Edit::Layer { layer: place(Site::Layer(stack, layer, Block::Layer)), run })
         }
         Site::Embedding(Some(side)) | Site::EmbeddingNorm(side) => {
@@ -234,6 +234,8 @@ fn under(s: &Session, here: &EditContext<'_>) -> Option<edit::Edit> {
         | Site::Rotary(_)
         | Site::FinalNorm(_)
         | Site::Output
+        | Site::Pooler
+        | Site::Classifier
         | Site::Loss
         | Site::Beam
         | Site::Next
