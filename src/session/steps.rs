@@ -7,10 +7,10 @@ use super::generation::frames;
 use super::{RunKind, Session};
 use crate::program::NodeId;
 use crate::tensor::slice::ResolvedSlice;
-use crate::tensor::{Shape, Slice};
+use crate::tensor::Slice;
 use crate::text::Msg;
 use crate::trace::derive::Cell;
-use crate::walkthrough::{LocalizedText, Start, Step, View, backward_plan, expand, plan, update_plan};
+use crate::walkthrough::{LocalizedText, Start, Step, backward_plan, expand, plan, update_plan};
 
 /// Where a cell is shown: step, view of the step, index in the view.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,42 +123,17 @@ impl Steps {
     }
 }
 
-/// A symbol that stands for several parts of one tensor, or for a part of what it is defined as, names the tensor that
-/// the parts are of: the view that holds them all, else the whole node.
+/// A symbol that is defined as more than what a view shows of it names what it is defined as.
 fn name_wholes(list: &mut [Step], defined: &dyn Fn(usize, &str) -> Option<(NodeId, ResolvedSlice)>) {
     let holds = |whole: &ResolvedSlice, part: &ResolvedSlice| {
         whole.ranges.iter().zip(&part.ranges).all(|(w, p)| w.start <= p.start && p.end <= w.end)
     };
-    let mut parts: HashMap<(usize, NodeId, String), Vec<ResolvedSlice>> = HashMap::new();
-    for view in list.iter().flat_map(|s| &s.views) {
-        let known = parts.entry((view.run, view.node, view.symbol.clone())).or_default();
-        if !known.contains(&view.cells) {
-            known.push(view.cells.clone());
-        }
-    }
-    let wholes: HashMap<_, ResolvedSlice> = parts
-        .into_iter()
-        .filter_map(|(key, mut known)| {
-            let (run, node, symbol) = &key;
-            known.extend(defined(*run, symbol).filter(|(of, _)| of == node).map(|(_, cells)| cells));
-            let first = known.first()?;
-            if known.iter().all(|k| k == first) {
-                return None;
-            }
-            let widest = known.iter().find(|whole| known.iter().all(|part| holds(whole, part)));
-            let whole = widest.cloned().or_else(|| whole(&first.of));
-            Some((key, whole?))
-        })
-        .collect();
+    let mut wholes: HashMap<(usize, String), Option<(NodeId, ResolvedSlice)>> = HashMap::new();
     for view in list.iter_mut().flat_map(|s| &mut s.views) {
-        let whole = wholes.get(&(view.run, view.node, view.symbol.clone()));
-        view.whole = whole.filter(|whole| **whole != view.cells).cloned();
+        let whole = wholes.entry((view.run, view.symbol.clone())).or_insert_with(|| defined(view.run, &view.symbol));
+        let whole = whole.as_ref().filter(|(node, whole)| *node == view.node && holds(whole, &view.cells));
+        view.whole = whole.map(|(_, whole)| whole.clone()).filter(|whole| *whole != view.cells);
     }
-}
-
-/// All of a tensor, as a view shows it.
-fn whole(shape: &Shape) -> Option<ResolvedSlice> {
-    View::cells_of(&Slice::all(), shape).ok()
 }
 
 impl Session {

@@ -88,7 +88,7 @@ impl Attention {
         let strides = shape.strides();
         let start = of_batch.map_or(0, |d| batch * strides[d]);
         let kind = crate::app::measure::kind(program, node);
-        let masked = program.node(node).path.ends_with("masked_scores");
+        let masked = *program.node(node).name.last() == Role::MaskedScores;
         // Heads that share keys are a group of their own axis.
         let group = shape.axes().iter().position(|a| *a == Axis::Group);
         let n = axis.map_or(1, |a| shape.dims()[a]);
