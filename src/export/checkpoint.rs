@@ -12,8 +12,8 @@ use std::sync::Arc;
 use safetensors::{Dtype, SafeTensors, View};
 
 use super::file::{Error, write_file};
-use crate::scenario::guard::{self, Kind};
 use crate::program::{Name, Pass, Role};
+use crate::scenario::guard::{self, Kind};
 use crate::tensor::{Precision, Real, Shape, Tensor, Value};
 use crate::text::{Msg, escape};
 use crate::trace::train::State;
