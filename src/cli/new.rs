@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use super::Failure;
+use crate::checkpoint;
 use crate::export::file::Target;
-use crate::text::Lang;
+use crate::text::{Lang, Msg};
 
 /// What a new scenario is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -23,12 +24,15 @@ pub enum Kind {
     Llama,
     /// A model that learns to copy.
     Training,
+    /// What the checkpoint of `--from` is.
+    FromCheckpoint,
 }
 
 impl Kind {
     /// Its text, with the comments of both languages.
-    fn template(self) -> &'static str {
-        match self {
+    /// `None` where it is no template.
+    fn template(self) -> Option<&'static str> {
+        Some(match self {
             Kind::Attention => include_str!("../../assets/new/attention.ron"),
             Kind::Encoder => include_str!("../../assets/new/encoder.ron"),
             Kind::Decoder => include_str!("../../assets/new/decoder.ron"),
@@ -36,7 +40,8 @@ impl Kind {
             Kind::Gpt => include_str!("../../assets/new/gpt.ron"),
             Kind::Llama => include_str!("../../assets/new/llama.ron"),
             Kind::Training => include_str!("../../assets/new/training.ron"),
-        }
+            Kind::FromCheckpoint => return None,
+        })
     }
 }
 
@@ -46,6 +51,12 @@ pub struct Args {
     /// What it is.
     #[arg(value_name = "KIND", value_enum)]
     pub kind: Kind,
+    /// The checkpoint, for `from-checkpoint`.
+    #[arg(long, value_name = "FOLDER")]
+    pub from: Option<PathBuf>,
+    /// What the checkpoint reads.
+    #[command(flatten)]
+    pub inputs: super::inputs::Args,
     #[arg(short, long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
     /// Overwrite an existing file.
@@ -56,9 +67,16 @@ pub struct Args {
 /// Writes the scenario.
 ///
 /// # Errors
-/// A file that is there already or cannot be written.
+/// A checkpoint that cannot be opened, a file that is there already or cannot be written.
 pub fn run(args: &Args, lang: Lang) -> Result<(), Failure> {
-    let text = commented(args.kind.template(), lang);
+    let text = match (args.kind.template(), &args.from) {
+        (Some(template), None) if !args.inputs.is_given() => commented(template, lang),
+        (Some(_), _) => return Err(Msg::new("new.from_unread").into()),
+        (None, None) => return Err(Msg::new("new.from_missing").into()),
+        (None, Some(source)) => {
+            checkpoint::written(source, &args.inputs.given()).map_err(|d| Failure::Diagnostic(d.render(lang)))?
+        }
+    };
     Target::new(args.output.as_deref()).write(args.force, |out| out.write_all(text.as_bytes()))?;
     Ok(())
 }
@@ -95,7 +113,10 @@ mod tests {
     #[test]
     fn every_kind_opens_in_both_languages_and_begins_a_line_with_its_bracket() {
         for kind in Kind::value_variants() {
-            let texts = [Lang::En, Lang::Zh].map(|lang| commented(kind.template(), lang));
+            let Some(template) = kind.template() else {
+                continue;
+            };
+            let texts = [Lang::En, Lang::Zh].map(|lang| commented(template, lang));
             for text in &texts {
                 assert!(text.lines().any(|l| l.starts_with('(')), "{kind:?}");
                 assert!(!text.contains("//en") && !text.contains("//zh"), "{kind:?}");
