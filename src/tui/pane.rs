@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 use super::colour::Ramp;
 use super::draw::{Look, put};
 use super::screen::{Shown, Target};
-use super::views::map_block;
+use super::views::{map_block, map_norm};
 use crate::app::app::App;
 use crate::app::measure::{BINS, Part};
 use crate::app::navigator::{Plane, TreeRow};
@@ -43,8 +43,7 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: 
         .collect();
     let at = lines.iter().position(|(i, k)| k.is_some_and(|k| map.groups[*i].blocks[k].here)).unwrap_or(0);
     let first = super::draw::follow(at.saturating_sub(usize::from(room) / 2), at, usize::from(room), lines.len());
-    let most = map.groups.iter().flat_map(|g| &g.blocks).filter_map(|b| b.result);
-    let most = most.map(|(r, n)| d.mean_norm(r, n)).filter(|x| x.is_finite()).fold(0.0, f64::max);
+    let most = map.groups.iter().flat_map(|g| &g.blocks).map(|b| map_norm(app, b)).fold(0.0, f64::max);
     for (i, k) in lines.iter().skip(first).take(usize::from(room)) {
         let group = &map.groups[*i];
         let line = Rect { y, height: 1, ..area };

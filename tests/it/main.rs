@@ -36,6 +36,7 @@ mod losses;
 mod names;
 mod operators;
 mod optimisers;
+mod pictures;
 mod quiz;
 mod recorded;
 mod reference;

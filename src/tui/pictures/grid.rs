@@ -1,6 +1,8 @@
 //! A tensor as coloured cells with a number in each, as large as the room allows; as a picture where there is none for
 //! numbers. The cells of one grid are all of one size, so that several grids can be compared.
 
+use std::ops::Range;
+
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
@@ -10,9 +12,11 @@ use super::source::{Labelled, Source};
 use crate::app::app::App;
 use crate::app::measure::Kind;
 use crate::text::{Align, NumberFormat};
+use crate::trace::stats::Tally;
 use crate::tui::colour::CellKind;
 use crate::tui::draw::{Look, put};
 use crate::tui::scale::Scale;
+use crate::tui::widgets::raster::Raster;
 
 /// Largest cells: columns and lines.
 const LARGEST: (u16, u16) = (14, 7);
@@ -35,9 +39,9 @@ impl Cells {
 }
 
 /// How the numbers of a grid are written.
-fn number(source: &Source<'_>, value: f64, width: u16) -> String {
+fn number(digits: NumberFormat, value: f64, width: u16) -> String {
     let room = usize::from(width.saturating_sub(1));
-    let full = source.digits.format_short(value);
+    let full = digits.format_short(value);
     if full.chars().count() <= room {
         return full;
     }
@@ -124,7 +128,7 @@ pub fn draw(
             let text = match kind {
                 CellKind::Masked if source.table.masked => "-∞".to_owned(),
                 CellKind::Plain => source.cell(r, c).text,
-                _ => number(source, value, size.width),
+                _ => number(source.digits, value, size.width),
             };
             fill(buf, Rect { x, y, width: size.width, height: size.height }, style);
             let style = if here { style.add_modifier(Modifier::BOLD | Modifier::UNDERLINED) } else { style };
@@ -134,6 +138,91 @@ pub fn draw(
     }
     let (width, height) = (size.gutter + p.cols as u16 * size.width, header + p.rows as u16 * size.height);
     Rect { width: width.min(area.width), height: height.min(area.height), ..area }
+}
+
+/// Numbers that are no tensor of a run: another one's values, a difference.
+pub struct Values<'a> {
+    /// Rows and columns.
+    pub size: (usize, usize),
+    /// A number and what it is.
+    pub cell: &'a dyn Fn(usize, usize) -> (f64, CellKind),
+    /// Label of a row.
+    pub row_label: &'a dyn Fn(usize) -> String,
+    /// Label of a column.
+    pub column_label: &'a dyn Fn(usize) -> String,
+    /// Their colours.
+    pub scale: Scale,
+    /// How they are written.
+    pub digits: NumberFormat,
+    /// A cell to point out.
+    pub cursor: Option<(usize, usize)>,
+}
+
+impl Values<'_> {
+    /// Draws them as cells with numbers where those fit, else as a picture of every cell.
+    pub fn render(&self, area: Rect, buf: &mut Buffer, look: &Look) -> Rect {
+        let area = area.intersection(buf.area);
+        let (rows, cols) = self.size;
+        let gutter = (0..rows.min(200)).map(|r| look.width(&(self.row_label)(r))).max().unwrap_or(0).min(GUTTER);
+        let gutter = gutter + u16::from(gutter > 0);
+        let width = (area.width.saturating_sub(gutter) / cols.clamp(1, 4096) as u16).min(LARGEST.0);
+        let height =
+            (area.height.saturating_sub(1) / rows.clamp(1, 4096) as u16).min(LARGEST.1).min((width / 2).max(1));
+        if rows > 200 || cols > 200 || width < 6 || height < 1 {
+            return self.picture(area, buf, look);
+        }
+        let left = area.x + gutter;
+        for c in 0..cols {
+            let text = look.fit(&look.cut(&(self.column_label)(c), width - 1), width - 1, Align::Right);
+            put(buf, area, (left + c as u16 * width, area.y), &text, width, look.theme.label, look);
+        }
+        for r in 0..rows {
+            let y = area.y + 1 + r as u16 * height;
+            let middle = y + (height - 1) / 2;
+            let text = look.cut(&(self.row_label)(r), gutter.saturating_sub(1));
+            put(buf, area, (area.x, middle), &text, gutter, look.theme.label, look);
+            for c in 0..cols {
+                let x = left + c as u16 * width;
+                let (value, kind) = (self.cell)(r, c);
+                let mut style = self.scale.style(value, kind, &look.theme, &look.palette);
+                fill(buf, Rect { x, y, width, height }, style);
+                let text = if kind == CellKind::Plain { "?".to_owned() } else { number(self.digits, value, width) };
+                if self.cursor == Some((r, c)) {
+                    style = style.patch(look.theme.cursor);
+                }
+                put(buf, area, (x, middle), &look.fit(&text, width - 1, Align::Right), width, style, look);
+            }
+        }
+        let used = (gutter + cols as u16 * width, 1 + rows as u16 * height);
+        Rect { width: used.0.min(area.width), height: used.1.min(area.height), ..area }
+    }
+
+    fn picture(&self, area: Rect, buf: &mut Buffer, look: &Look) -> Rect {
+        let sample = |rows: &[Range<usize>], cols: &[Range<usize>]| -> Vec<(f64, CellKind)> {
+            let parts = rows.iter().flat_map(|r| cols.iter().map(move |c| (r.clone(), c.clone())));
+            let pixel = |(rows, cols): (Range<usize>, Range<usize>)| {
+                let mut tally = Tally::default();
+                for (r, c) in rows.flat_map(|r| cols.clone().map(move |c| (r, c))) {
+                    let (value, kind) = (self.cell)(r, c);
+                    tally.take(value, matches!(kind, CellKind::Plain | CellKind::Masked));
+                }
+                Source::pixel(&tally)
+            };
+            parts.map(pixel).collect()
+        };
+        let raster = Raster {
+            rows: 0..self.size.0,
+            columns: 0..self.size.1,
+            sample: &sample,
+            scale: self.scale,
+            cursor: self.cursor,
+            window: None,
+            row_label: Some(self.row_label),
+            column_label: Some(self.column_label),
+            most: (8, 3),
+        };
+        raster.render(area, buf, look).used
+    }
 }
 
 fn fill(buf: &mut Buffer, area: Rect, style: Style) {

@@ -107,7 +107,7 @@ pub fn overview(
         window,
         row_label: Some(&|r| labels.row(r)),
         column_label: Some(&|c| labels.column(c)),
-        most: (8, 3),
+        most: (14, 7),
     }
     .render(area, buf, look)
 }

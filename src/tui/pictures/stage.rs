@@ -61,6 +61,10 @@ impl<'a> Stage<'a> {
         let wishes = wishes.map(|(((source, labels), scale), chain)| {
             let (width, height) = source.wish(look, labels);
             let own_line = source.has_legend() && !legend_in_heading(source, scale, width, look);
+            // Both ends of the legend have room, however narrow the table is.
+            let ends =
+                look.width(&source.digits.format_short(scale.min)) + look.width(&source.digits.format_short(scale.max));
+            let width = if own_line { width.max(ends.saturating_add(4)) } else { width };
             let after = chain.as_ref().map_or(0, |c| if c.after.is_empty() { 0 } else { look.width(&c.after) + 1 });
             Wish {
                 width,

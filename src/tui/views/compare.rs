@@ -4,12 +4,20 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::app::app::App;
-use crate::app::navigator::{Navigator, Plane, Standing};
+use crate::app::measure::{self, Kind};
+use crate::app::navigator::{Navigator, Plane, Standing, TableModel};
 use crate::debug::compare::words::worst;
 use crate::debug::compare::{Mode, State};
 use crate::text::{Align, Msg, NumberFormat, tr};
+use crate::trace::AnyValue;
+use crate::trace::stats::Tally;
+use crate::tui::colour::CellKind;
 use crate::tui::draw::{Look, follow, put};
+use crate::tui::pictures::grid;
+use crate::tui::pictures::source::Labelled;
+use crate::tui::scale::Scale;
 use crate::tui::screen::Shown;
+use crate::tui::widgets::legend;
 use crate::walkthrough::View;
 
 /// What stands beside the run's own numbers.
@@ -44,6 +52,16 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, _: &mut
         None => Columns::rounded(d, view, look),
     };
     let Some(columns) = columns else { return };
+    // The list has the left side where the three grids have room next to it.
+    let whole = area;
+    let listed = NAME + 2 * if columns.differing.is_empty() { 14 } else { 24 } + 5;
+    let area = if area.width >= listed + GRIDS && matches!(columns.right, Right::Cells(_)) {
+        let grids = Rect { x: area.x + listed, width: area.width - listed, ..area };
+        columns.grids(app, view, &left, grids, buf, look);
+        Rect { width: listed - 1, ..whole }
+    } else {
+        area
+    };
     let width = if columns.differing.is_empty() { 14 } else { 24 };
     let mut y = area.y;
     let mut line = |text: &str, style| {
@@ -84,6 +102,8 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, _: &mut
 
 /// Room for the name of a cell.
 const NAME: u16 = 20;
+/// Least columns that the grids have next to the list.
+const GRIDS: u16 = 36;
 
 impl Columns {
     /// Exact beside rounded.
@@ -128,6 +148,57 @@ impl Columns {
             differing: (beyond.and_then(|c| c.against.as_ref()).into_iter())
                 .flat_map(|a| a.cells.iter().map(|cell| cell.flat))
                 .collect(),
+        }
+    }
+
+    /// A, B and B − A as equal grids below each other: A and B on one scale, the difference on its own.
+    fn grids(&self, app: &App, view: &View, left: &AnyValue, area: Rect, buf: &mut Buffer, look: &Look) {
+        let Right::Cells(theirs) = &self.right else { return };
+        let d = &app.nav;
+        let plane = Plane::of_view(view, d.index());
+        let table = TableModel::of(view.run, view.node, view.symbol.clone(), plane.clone());
+        let labels = Labelled::new(d, &table);
+        let ours = |r: usize, c: usize| left.get(plane.flat(r, c));
+        let other = |r: usize, c: usize| theirs.get(plane.flat(r, c)).copied().flatten();
+        let known = |x: Option<f64>| x.map_or((0.0, CellKind::Plain), |x| (x, CellKind::of(x)));
+        let a = |r: usize, c: usize| (ours(r, c), CellKind::of(ours(r, c)));
+        let b = |r: usize, c: usize| known(other(r, c));
+        let difference = |r: usize, c: usize| {
+            known(other(r, c).map(|x| if x.to_bits() == ours(r, c).to_bits() { 0.0 } else { x - ours(r, c) }))
+        };
+        let all = || (0..plane.rows).flat_map(|r| (0..plane.cols).map(move |c| (r, c)));
+        let both = all().flat_map(|(r, c)| [Some(ours(r, c)), other(r, c)]).flatten();
+        let scale = Scale::of(measure::kind(&d.session.runs[view.run].program, view.node), &Tally::of(both));
+        let apart = all().filter_map(|(r, c)| Some(difference(r, c)).filter(|x| x.1 != CellKind::Plain)).map(|x| x.0);
+        let apart = Scale::of(Kind::Signed, &Tally::of(apart));
+        let cursor = d.cell().and_then(|(_, c)| plane.find(c.flat));
+        let [ours_key, theirs_key] = self.headings.map(|k| tr(look.lang, k));
+        let third = area.height / 3;
+        type Cell<'a> = &'a dyn Fn(usize, usize) -> (f64, CellKind);
+        let parts: [(String, Scale, Cell<'_>); 3] = [
+            (format!("A  {ours_key}"), scale, &a),
+            (format!("B  {theirs_key}"), scale, &b),
+            ("B − A".to_owned(), apart, &difference),
+        ];
+        for (i, (name, scale, cell)) in parts.iter().enumerate() {
+            let place = Rect { y: area.y + i as u16 * third, height: third, ..area };
+            if place.height < 4 {
+                return;
+            }
+            let used = put(buf, place, (place.x, place.y), name, place.width, look.theme.title, look) + 2;
+            let line = Rect { x: place.x + used, width: place.width.saturating_sub(used), height: 1, ..place };
+            legend::render(line, buf, scale, app.ui.settings.digits, look);
+            let body = Rect { y: place.y + 1, height: place.height - 2, ..place };
+            grid::Values {
+                size: (plane.rows, plane.cols),
+                cell: *cell,
+                row_label: &|r| labels.row(r),
+                column_label: &|c| labels.column(c),
+                scale: *scale,
+                digits: app.ui.settings.digits,
+                cursor,
+            }
+            .render(body, buf, look);
         }
     }
 

@@ -6,6 +6,8 @@ use ratatui::layout::Rect;
 use crate::app::app::App;
 use crate::app::navigator::TreeRow;
 use crate::app::views::map::{Block, Group, Map};
+use crate::program::{NodeId, Op};
+use crate::tensor::DType;
 use crate::text::{Align, tr};
 use crate::tui::colour::Ramp;
 use crate::tui::draw::{Look, frame, put};
@@ -62,9 +64,13 @@ pub(super) fn boxes(app: &App, body: Rect, buf: &mut Buffer, look: &Look, shown:
     }
 }
 
-/// Mean norm of what a block gives.
-fn norm(app: &App, block: &Block) -> f64 {
-    let norm = block.result.map_or(0.0, |(run, node)| app.nav.mean_norm(run, node));
+/// Mean norm of what a block gives; 0 where it is given (weights, ids) and not computed.
+pub(in crate::tui) fn norm(app: &App, block: &Block) -> f64 {
+    let computed = |(run, node): &(usize, NodeId)| {
+        let n = app.nav.session.runs[*run].program.node(*node);
+        !matches!(n.op, Op::Leaf(_)) && n.dtype == DType::Float
+    };
+    let norm = block.result.filter(computed).map_or(0.0, |(run, node)| app.nav.mean_norm(run, node));
     if norm.is_finite() { norm } else { 0.0 }
 }
 

@@ -17,7 +17,7 @@ mod teacher;
 mod token;
 mod training;
 
-pub(in crate::tui) use map::block as map_block;
+pub(in crate::tui) use map::{block as map_block, norm as map_norm};
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;

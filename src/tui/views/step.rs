@@ -95,9 +95,13 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: 
 fn fill(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) {
     let d = &app.nav;
     let area = Rect { y: area.y + 1, height: area.height - 1, ..area };
-    let width = all_cells(app, area, buf, look);
+    let (width, height) = all_cells(app, area, buf, look);
     let left = if width == 0 { 0 } else { width + 3 };
-    let rest = Rect { x: area.x + left, width: area.width.saturating_sub(left), ..area };
+    let top = if height == 0 { 0 } else { height + 1 };
+    // Next to the derivations, or below them where they are wide.
+    let next = Rect { x: area.x + left, width: area.width.saturating_sub(left), ..area };
+    let below = Rect { y: area.y + top, height: area.height.saturating_sub(top), ..area };
+    let rest = if next.width < 40 && below.height >= 6 { below } else { next };
     if rest.width < 28 || rest.height < 5 {
         return;
     }
@@ -119,15 +123,15 @@ fn fill(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown)
     grid::draw(app, &source, &labels, &scale, row, place, buf, look);
 }
 
-/// The derivations of the cells of the plane, as many as there is room for, in columns; gives the width used.
-fn all_cells(app: &App, area: Rect, buf: &mut Buffer, look: &Look) -> u16 {
+/// The derivations of the cells of the plane, as many as there is room for, in columns; gives the room used.
+fn all_cells(app: &App, area: Rect, buf: &mut Buffer, look: &Look) -> (u16, u16) {
     let d = &app.nav;
-    let Some(view) = d.view().filter(|_| area.height > 1) else { return 0 };
+    let Some(view) = d.view().filter(|_| area.height > 1) else { return (0, 0) };
     let theme = &look.theme;
     let height = usize::from(area.height - 1);
     let lines = d.plane_lines(app.ui.settings.digits, 6, height * 4);
     if lines.len() < 2 {
-        return 0;
+        return (0, 0);
     }
     let title = Msg::new("tui.all_cells").arg("symbol", &view.symbol).render(look.lang);
     put(buf, area, (area.x, area.y), &title, area.width, theme.title, look);
@@ -150,7 +154,7 @@ fn all_cells(app: &App, area: Rect, buf: &mut Buffer, look: &Look) -> u16 {
             break;
         }
     }
-    right - area.x
+    (right - area.x, 1 + lines.len().min(height) as u16)
 }
 
 /// The derivation of the cursor's cell as a text whose numbers can be chosen.

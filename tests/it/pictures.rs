@@ -1,0 +1,240 @@
+//! What must hold of the screens at every step: operands of the derivation are there, the legend is an exact scan, `=`
+//! never joins tables whose values differ, large screens are used.
+#![cfg(feature = "tui")]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::{Color, Modifier};
+use tui_transformer::app::action::Action;
+use tui_transformer::app::app::App;
+use tui_transformer::app::measure::mask_scores;
+use tui_transformer::app::messages::Level;
+use tui_transformer::app::ui::Settings;
+use tui_transformer::explain::Explainer;
+use tui_transformer::explain::line::MASKED_BELOW;
+use tui_transformer::program::Op;
+use tui_transformer::scenario;
+use tui_transformer::session;
+use tui_transformer::tensor::DType;
+use tui_transformer::tui::run::{draw, look};
+use tui_transformer::tui::screen::Shown;
+use tui_transformer::tui::snapshot;
+use tui_transformer::tui::theme::{Depth, Environment};
+
+const COLOURS: Environment = Environment { no_color: false, detected: Depth::True };
+
+const SCENARIOS: [&str; 4] = ["water_class", "bert_block", "modern_decoder", "gpt_block"];
+
+fn app(name: &str) -> App {
+    let loaded = scenario::load(Path::new(name)).unwrap();
+    let session = Arc::new(session::open(loaded.scenario, None, session::Options::default()).unwrap());
+    App::new(session, None, Settings::default())
+}
+
+fn command(app: &mut App, line: &str) {
+    let told = app.tell(Action::parse(line).unwrap());
+    let wrong = told.messages.iter().find(|m| m.level == Level::Error);
+    assert!(wrong.is_none(), "{line}: {wrong:?}");
+}
+
+fn frame(app: &App, (width, height): (u16, u16)) -> (Buffer, Shown) {
+    let area = Rect::new(0, 0, width, height);
+    let mut buf = Buffer::empty(area);
+    let shown = draw(app, area, &mut buf, &look(&app.ui.settings, COLOURS));
+    (buf, shown)
+}
+
+/// Every step of the walkthrough.
+fn steps(app: &mut App, mut f: impl FnMut(&App, &str)) {
+    let labels: Vec<String> = app.nav.steps.list().iter().map(tui_transformer::walkthrough::Step::label).collect();
+    for label in labels {
+        command(app, &format!("step {label}"));
+        f(app, &label);
+    }
+}
+
+#[test]
+fn the_operands_of_the_derivation_are_on_the_screen() {
+    for name in SCENARIOS {
+        let mut app = app(name);
+        steps(&mut app, |app, label| {
+            let Some((run, cell)) = app.nav.cell() else { return };
+            let Some(trace) = app.nav.trace(run) else { return };
+            let program = trace.program();
+            let x = Explainer::new(&trace);
+            let reads = x.reads(cell);
+            // What is only moved (a lookup, a reshape) has the moved number itself on the screen.
+            let moved = program.node(cell.node).op.moves_only();
+            for size in [(80, 24), (120, 36), (200, 60)] {
+                let (buf, shown) = frame(app, size);
+                for read in &reads {
+                    let node = program.node(read.node);
+                    let zero_shift = matches!(node.op, Op::Unary(_)) && x.value(*read) == 0.0;
+                    let constant = node.inline || matches!(node.op, Op::Leaf(_)) && node.shape.len() == 1;
+                    if moved || zero_shift || constant || app.nav.words_of(app.ui.view).is_some() {
+                        continue;
+                    }
+                    let there = shown.tables.iter().any(|t| t.run == run && t.node == read.node);
+                    assert!(there, "{name} step {label} {size:?}: {}\n{}", node.path, snapshot::text(&buf));
+                }
+            }
+        });
+    }
+}
+
+#[test]
+fn every_legend_is_an_exact_scan() {
+    for name in SCENARIOS {
+        let mut app = app(name);
+        steps(&mut app, |app, label| {
+            let (buf, shown) = frame(app, (200, 60));
+            for table in &shown.tables {
+                let trace = app.nav.trace(table.run).expect("a run");
+                let value = trace.get(table.node).expect("a value");
+                // A strip of one line has no legend.
+                if value.dtype() != DType::Float || table.area.height < 6 {
+                    continue;
+                }
+                let scores = mask_scores(trace.program(), table.node).and_then(|id| trace.get(id));
+                let (mut min, mut max, mut masked, mut nan) = (f64::INFINITY, f64::NEG_INFINITY, 0, 0);
+                for i in 0..value.shape().len() {
+                    let v = value.get(i);
+                    if scores.as_ref().is_some_and(|s| s.get(i) < MASKED_BELOW) {
+                        masked += 1;
+                    } else if v.is_nan() {
+                        nan += 1;
+                    } else if v.is_finite() {
+                        (min, max) = (min.min(v), max.max(v));
+                    }
+                }
+                let line = |y: u16| -> String {
+                    (table.area.left()..table.area.right()).map(|x| buf[(x, y)].symbol()).collect()
+                };
+                let text: String = (table.area.top()..table.area.bottom()).map(line).collect::<Vec<_>>().join("\n");
+                let digits = app.ui.settings.digits;
+                let what = format!("{name} step {label} {}", trace.program().node(table.node).path);
+                assert!(text.contains(&digits.format_short(min)), "{what}: {min}\n{text}");
+                assert!(min >= max || text.contains(&digits.format_short(max)), "{what}: {max}\n{text}");
+                assert!(
+                    masked == 0 || table.area.width < 40 || text.contains(&format!("{masked} masked")),
+                    "{what}\n{text}"
+                );
+                assert!(nan == 0 || text.contains(&format!("{nan} NaN")), "{what}\n{text}");
+            }
+        });
+    }
+}
+
+#[test]
+fn equality_joins_only_tables_that_are_equal() {
+    for name in SCENARIOS {
+        let mut app = app(name);
+        steps(&mut app, |app, label| {
+            for size in [(60, 20), (80, 24), (120, 36), (200, 60)] {
+                let (_, shown) = frame(app, size);
+                for claim in &shown.claims {
+                    let trace = app.nav.trace(claim.run).expect("a run");
+                    let program = trace.program();
+                    // Everything that the result is computed from, looking through inline nodes, is in the claim.
+                    let mut open = program.node(claim.result).inputs.to_vec();
+                    while let Some(id) = open.pop() {
+                        if claim.tables.contains(&id) {
+                            continue;
+                        }
+                        let node = program.node(id);
+                        assert!(node.inline, "{name} step {label} {size:?}: {} is left out", node.path);
+                        open.extend(node.inputs.iter());
+                    }
+                    // One table alone: its numbers are those of the result, in the same order or moved.
+                    if claim.tables.len() == 1 && claim.plain {
+                        let (a, b) = (trace.get(claim.tables[0]).unwrap(), trace.get(claim.result).unwrap());
+                        let sorted = |v: &tui_transformer::trace::AnyValue| {
+                            let mut all: Vec<u64> = (0..v.shape().len()).map(|i| v.bits(i)).collect();
+                            all.sort_unstable();
+                            all
+                        };
+                        assert_eq!(sorted(&a), sorted(&b), "{name} step {label} {size:?}");
+                    }
+                }
+            }
+        });
+    }
+}
+
+#[test]
+fn a_nan_and_a_spike_show_in_every_picture() {
+    let mut app = app("bert_block");
+    command(&mut app, "edit encoder.0.self_attn.q.weight[100,101] = 50");
+    command(&mut app, "step 7");
+    let (buf, _) = frame(&app, (200, 60));
+    let text = snapshot::text(&buf);
+    assert!(text.contains("50"), "the legend has the spike:\n{text}");
+    let theme = look(&app.ui.settings, COLOURS);
+    let scale = tui_transformer::tui::scale::Scale::signed(-0.1, 50.0);
+    let spike = scale.pixel(50.0, tui_transformer::tui::colour::CellKind::Value, &theme.theme, &theme.palette);
+    let has = |c: Option<Color>| buf.content.iter().any(|cell| Some(cell.fg) == c || Some(cell.bg) == c);
+    assert!(has(spike), "one pixel has the colour of the spike");
+    command(&mut app, "undo");
+    command(&mut app, "edit encoder.0.self_attn.q.weight[100,101] = nan");
+    let (buf, _) = frame(&app, (200, 60));
+    assert!(snapshot::text(&buf).contains("1 NaN"));
+    let nan = theme.theme.nan.bg;
+    let pixels = buf.content.iter().filter(|c| c.symbol() == "▀" && (Some(c.fg) == nan || Some(c.bg) == nan)).count();
+    assert!(pixels > 0, "a pixel for the NaN");
+}
+
+/// Share of cells that are a space on the default background, not reversed.
+fn blank(buf: &Buffer, area: Rect) -> f64 {
+    let cells = (area.top()..area.bottom()).flat_map(|y| (area.left()..area.right()).map(move |x| (x, y)));
+    let (mut all, mut blank) = (0, 0);
+    for at in cells {
+        let cell = &buf[at];
+        all += 1;
+        let bare = cell.symbol() == " " && cell.bg == Color::Reset && !cell.modifier.contains(Modifier::REVERSED);
+        blank += u32::from(bare);
+    }
+    f64::from(blank) / f64::from(all.max(1))
+}
+
+#[test]
+fn large_screens_are_used() {
+    let (mut sum, mut n) = (0.0, 0);
+    for name in SCENARIOS {
+        let mut app = app(name);
+        let list = app.nav.steps.list().len();
+        for at in (0..list).step_by((list / 8).max(1)) {
+            let label = app.nav.steps.list()[at].label();
+            command(&mut app, &format!("step {label}"));
+            for view in ["step", "heads", "probs"] {
+                command(&mut app, &format!("view {view}"));
+                let (buf, _) = frame(&app, (200, 60));
+                sum += blank(&buf, buf.area);
+                n += 1;
+            }
+        }
+    }
+    let mean = sum / f64::from(n);
+    assert!(mean <= 0.60, "{:.1} % of a large screen are blank on average", mean * 100.0);
+}
+
+#[test]
+fn borders_are_whole_and_nothing_panics_at_any_size() {
+    for name in SCENARIOS {
+        let mut app = app(name);
+        for view in tui_transformer::app::view::View::ALL {
+            command(&mut app, &format!("view {}", view.name()));
+            for size in [(24, 6), (40, 12), (80, 24), (96, 30), (120, 36), (160, 50), (200, 60)] {
+                let (buf, _) = frame(&app, size);
+                let last = |y: u16| buf[(size.0 - 1, y)].symbol().to_owned();
+                if size.1 > 6 {
+                    for y in 2..size.1 - 2 {
+                        assert_eq!(last(y), "│", "{name} {} {size:?} line {y}:\n{}", view.name(), snapshot::text(&buf));
+                    }
+                }
+            }
+        }
+    }
+}
