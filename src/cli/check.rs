@@ -4,6 +4,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
 use super::global::Global;
+use super::open_recorded::Verified;
 use super::{Failure, check_decoding, check_gradients, check_lints, common, value};
 use crate::debug::expected::{self, Compared, Wrong};
 use crate::debug::lints::{self, Decoding, Finding};
@@ -56,6 +57,7 @@ struct RunReport {
 /// # Errors
 /// [`Failure::Check`] where something does not hold.
 pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
+    let verified = Verified::of(&args.scenario)?;
     let session = common::open(&args.scenario, &args.inputs, global, None, lang)?;
     let only = args.run.as_deref().map(|name| common::run(&session, name)).transpose()?;
     let wanted = |run: usize| only.is_none_or(|o| o == run);
@@ -70,7 +72,8 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     let lints = lints.map_err(|e| common::cannot_run(&e))?;
     let decoding = check_decoding::Report::of(&session, decoding, wanted);
     let gradients = args.gradients.then(|| check_gradients::compare(&session, only, args.tolerance)).transpose()?;
-    let good = runs.iter().all(|r| r.different == 0)
+    let good = verified.as_ref().is_none_or(Verified::good)
+        && runs.iter().all(|r| r.different == 0)
         && expected.iter().all(|e| e.wrong.is_empty())
         && check_lints::good(&lints, args.strict)
         && gradients.as_ref().is_none_or(check_gradients::Report::good);
@@ -82,9 +85,15 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
         if let Some(g) = &gradients {
             json["gradients"] = g.json();
         }
+        if let Some(v) = &verified {
+            json["checksums"] = v.to_json(lang);
+        }
         serde_json::to_writer_pretty(&mut out, &json).map_err(io::Error::from)?;
         writeln!(out)?;
     } else {
+        if let Some(v) = &verified {
+            v.write_text(&mut out, lang)?;
+        }
         if let Some(g) = &gradients {
             g.text(&mut out, lang)?;
         }

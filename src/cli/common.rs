@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::global::Global;
 use super::inputs;
-use super::{Failure, value};
+use super::{Failure, open_recorded, value};
 use crate::app::app::App;
 use crate::app::args::StepTarget;
 use crate::checkpoint;
@@ -65,16 +65,16 @@ pub fn open_at(
     update: Option<usize>,
     lang: Lang,
 ) -> Result<Session, Failure> {
-    let loaded = load(arg, inputs, lang)?;
     let detail = match detail {
         Some(value::DetailName::Full) => Detail::Full,
         _ => Detail::Grouped,
     };
-    open_loaded(
-        loaded,
-        session::Options { precision: global.precision(), detail, update: update.unwrap_or(1) as u64 },
-        lang,
-    )
+    let options = session::Options { precision: global.precision(), detail, update: update.unwrap_or(1) as u64 };
+    if let Some(opened) = open_recorded::open(arg, options, lang) {
+        return if inputs.is_given() { Err(inputs::refused(arg).into()) } else { opened };
+    }
+    let loaded = load(arg, inputs, lang)?;
+    open_loaded(loaded, options, lang)
 }
 
 /// Opens a scenario that was read.

@@ -27,6 +27,7 @@ pub mod inputs;
 pub mod man;
 pub mod new;
 pub mod open;
+mod open_recorded;
 pub mod play;
 pub mod record;
 #[cfg(feature = "tui")]

@@ -1,5 +1,6 @@
-//! `record`: the values of a run as a file.
+//! `record`: the values of a run as a file, or a run kept in a folder.
 
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 use globset::{GlobBuilder, GlobMatcher};
@@ -9,6 +10,7 @@ use super::{Failure, common};
 use crate::export::file::Target;
 use crate::export::recording::{Kind, write};
 use crate::program::NodeId;
+use crate::session::RecordOptions;
 use crate::text::{Lang, Msg, escape};
 
 /// Arguments.
@@ -26,8 +28,11 @@ pub struct Args {
     /// Only nodes whose paths fit; may be given several times.
     #[arg(long, value_name = "GLOB")]
     pub only: Vec<String>,
+    /// Keep parameters of files in the folder too.
+    #[arg(long)]
+    pub with_weights: bool,
     /// Where to.
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "OUT")]
     pub output: PathBuf,
     /// Overwrite an existing file.
     #[arg(long)]
@@ -40,7 +45,7 @@ pub struct Args {
 /// A source that cannot be opened or run, a pattern that fits nothing, a file that cannot be written.
 pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     let Some(kind) = Kind::of_path(&args.output) else {
-        return Err(Msg::new("record.ending").arg("file", escape(&args.output.to_string_lossy())).into());
+        return folder(args, global, lang);
     };
     let only = patterns(&args.only)?;
     let session = common::open(&args.scenario, &args.inputs, global, None, lang)?;
@@ -57,6 +62,35 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
         return Err(Msg::new("record.nothing").arg("patterns", escape(&args.only.join(", "))).into());
     }
     Target::File(args.output.clone()).write(args.force, |out| write(kind, trace, &nodes, out))?;
+    Ok(())
+}
+
+/// Endings that are meant as a file, and would be odd for a folder.
+const FILES: [&str; 8] = ["pt", "bin", "gguf", "json", "npy", "csv", "zip", "h5"];
+
+/// Records into a folder.
+fn folder(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
+    let ending = args.output.extension().and_then(|e| e.to_str()).unwrap_or("").to_lowercase();
+    if FILES.contains(&ending.as_str()) {
+        return Err(Msg::new("record.ending").arg("file", escape(&args.output.to_string_lossy())).into());
+    }
+    let session = common::open(&args.scenario, &args.inputs, global, None, lang)?;
+    let run = args.run.as_deref().map(|name| common::run(&session, name)).transpose()?;
+    let (only, with_weights, overwrite) = (args.only.clone(), args.with_weights, args.force);
+    let options = RecordOptions { run, only, with_weights, overwrite };
+    let written = session.record(&args.output, &options).map_err(|mut msg| {
+        if msg.key == "export.file.exists" {
+            msg.key = "cli.file_exists";
+        }
+        msg
+    })?;
+    let msg = Msg::new("record.done")
+        .arg("folder", escape(&args.output.to_string_lossy()))
+        .arg("nodes", written.nodes)
+        .arg("parts", written.parts)
+        .arg("bytes", written.bytes)
+        .arg("referred", written.referred);
+    let _ = writeln!(io::stderr().lock(), "{}", msg.render(lang));
     Ok(())
 }
 

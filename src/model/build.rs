@@ -12,7 +12,7 @@ use crate::program::{BuildError, Builder, Constant, NodeId, Program, ScopeKind};
 use crate::tensor::{Axis, Shape};
 
 /// Sequences of token ids, all of one length.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Sequences {
     /// `[batch, token]`.
     pub ids: Vec<i64>,
@@ -35,7 +35,7 @@ pub struct Sequences {
 }
 
 /// Queries, keys and values as given, each `[batch, token, heads · width]`.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Qkv {
     /// Queries; there are as many as tokens.
     pub q: Vec<f64>,
@@ -89,7 +89,7 @@ pub struct Forward<'a> {
 }
 
 /// The main nodes of a forward pass.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Outputs {
     /// Output of the encoder, `[batch, token, d_model]`.
     pub memory: Option<NodeId>,
@@ -107,6 +107,13 @@ pub struct Outputs {
     pub argmax: Option<NodeId>,
     /// Mean loss.
     pub loss: Option<NodeId>,
+}
+
+impl Outputs {
+    /// Those that there are.
+    pub fn nodes(&self) -> impl Iterator<Item = NodeId> {
+        [self.memory, self.hidden, self.logits, self.probs, self.argmax, self.loss].into_iter().flatten()
+    }
 }
 
 /// Builds the whole forward pass.

@@ -14,7 +14,7 @@ pub struct MaskSpec {
 }
 
 /// Which keys a scenario's own mask lets be seen.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct GivenMask {
     /// Sequences.
     pub batch: usize,

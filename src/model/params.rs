@@ -20,7 +20,7 @@ pub struct VocabSizes {
 }
 
 /// What a parameter is for; initialisers ask.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum ParamRole {
     /// A matrix `[out, in]`, y = x·Wᵀ.
     Weight {
@@ -47,7 +47,7 @@ pub enum ParamRole {
 }
 
 /// One parameter.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct ParamSpec {
     /// Its path, such as `encoder.0.self_attn.q.weight`.
     pub path: String,

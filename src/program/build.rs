@@ -167,14 +167,33 @@ impl Builder {
         self.append(self.name(name), op, inputs, leaf)
     }
 
+    /// As [`push`](Self::push), at a path that is written out and need not be one of ours.
+    ///
+    /// # Errors
+    /// Where operands do not fit, or the path is taken.
+    pub fn push_at(&mut self, path: &str, op: Op, inputs: Inputs, leaf: Option<(Shape, DType)>) -> Built {
+        self.append_at(Name::parse(path), path.into(), op, inputs, leaf)
+    }
+
     fn append(&mut self, name: Name, op: Op, inputs: Inputs, leaf: Option<(Shape, DType)>) -> Built {
+        let path = name.to_string().into();
+        self.append_at(name, path, op, inputs, leaf)
+    }
+
+    fn append_at(
+        &mut self,
+        name: Name,
+        path: Arc<str>,
+        op: Op,
+        inputs: Inputs,
+        leaf: Option<(Shape, DType)>,
+    ) -> Built {
         let operands: SmallVec<[(Shape, DType); 3]> =
             inputs.iter().map(|&i| (self.program.node(i).shape, self.program.node(i).dtype)).collect();
         let (shape, dtype) = infer(&op, &operands, leaf).map_err(|why| self.fail(&name, &op, &inputs, why))?;
         if shape.checked_len().is_none_or(|n| n > MAX_ELEMENTS) {
             return Err(self.fail(&name, &op, &inputs, format!("{shape} is too large")));
         }
-        let path: Arc<str> = name.to_string().into();
         let id = NodeId(self.program.nodes.len() as u32);
         match self.program.by_path.entry(Arc::clone(&path)) {
             Entry::Occupied(_) => return Err(self.fail(&name, &op, &inputs, "the path is taken")),
@@ -214,6 +233,14 @@ impl Builder {
     /// Where the path is taken.
     pub fn input(&mut self, name: impl Into<Local>, dtype: DType, shape: Shape) -> Built {
         self.push(name, Op::Leaf(Leaf::Input(dtype)), smallvec![], Some((shape, dtype)))
+    }
+
+    /// A value that another program computed.
+    ///
+    /// # Errors
+    /// Where the path is taken.
+    pub fn recorded(&mut self, path: &str, dtype: DType, shape: Shape) -> Built {
+        self.push_at(path, Op::Leaf(Leaf::Recorded(dtype)), smallvec![], Some((shape, dtype)))
     }
 
     /// Constant numbers.

@@ -14,6 +14,7 @@ mod op;
 pub mod optimiser;
 mod path;
 mod role;
+mod serial;
 mod step;
 
 use std::collections::HashMap;
@@ -21,6 +22,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use crate::tensor::{DType, Shape};
@@ -29,10 +31,11 @@ pub use autodiff::{Gradients, backward};
 pub use build::{BuildError, Builder};
 pub use cost::{Cost, cost};
 pub use name::{Block, Local, Name, Pass, Role, Side, Site, Stack, Step, Within};
+pub use serial::{Blob, ProgramDoc};
 pub use op::{Affine, Binary, Constant, Leaf, Mask, Op, Order, Pick, Random, RandomKind, Reduction, Unary, reason};
 
 /// A node of a program.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct NodeId(pub u32);
 
 impl NodeId {
@@ -77,7 +80,7 @@ pub struct Node {
 }
 
 /// What a scope is; the composites tell their parts, so that a gradient or a fact can be said of the whole.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ScopeKind {
     /// A grouping without meaning of its own.
     Group,

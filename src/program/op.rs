@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::serial::exact;
 use crate::tensor::{DType, Precision, Real};
 
 /// A primitive operation. Operands are the node's inputs, in order.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Op {
     /// A value that is given, not computed.
     Leaf(Leaf),
@@ -61,6 +62,7 @@ pub enum Op {
     /// `(x, mask)`: where the mask is true, `fill`; the mask broadcasts over x.
     MaskFill {
         /// What a masked element becomes.
+        #[serde(with = "exact")]
         fill: f64,
     },
     /// Position of the largest element of the last axis, which is dropped; the first of equals.
@@ -72,7 +74,7 @@ pub enum Op {
 }
 
 /// What a gather picks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Pick {
     /// Whole rows of the first axis.
     Rows,
@@ -84,12 +86,14 @@ pub enum Pick {
 pub type Order = smallvec::SmallVec<[u8; 6]>;
 
 /// A given value.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Leaf {
     /// A parameter of the model; the node's path is its name.
     Parameter,
     /// An input of the run: ids, labels, activations fed from outside; bound by the node's path.
     Input(DType),
+    /// What another program computed, read from a recording.
+    Recorded(DType),
     /// A constant of the program.
     Constant(Constant),
     /// A mask, with the reason of every masked cell.
@@ -99,18 +103,18 @@ pub enum Leaf {
 }
 
 /// A constant tensor; numbers are rounded to the run's type.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Constant {
     /// Every element is this.
-    Filled(f64),
+    Filled(#[serde(with = "exact")] f64),
     /// Numbers, row-major.
-    Float(Arc<[f64]>),
+    Float(#[serde(with = "exact::list")] Arc<[f64]>),
     /// Integers, row-major.
     Int(Arc<[i64]>),
 }
 
 /// Seeded random numbers: number `i` depends on seed, stream and `i` only.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Random {
     /// Seed.
     pub seed: u64,
@@ -121,7 +125,7 @@ pub struct Random {
 }
 
 /// What is made of uniform numbers.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum RandomKind {
     /// Nothing: uniform in [0, 1).
     Uniform,
@@ -133,7 +137,7 @@ pub enum RandomKind {
 }
 
 /// A mask and why each cell is masked.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mask {
     /// One entry a cell, row-major in the node's shape: 0 where visible, else a union of [`reason`] bits.
     pub reasons: Vec<u8>,
@@ -214,11 +218,11 @@ pub enum Binary {
 #[serde(rename_all = "snake_case")]
 pub enum Affine {
     /// x + c.
-    Add(f64),
+    Add(#[serde(with = "exact")] f64),
     /// x × c.
-    Mul(f64),
+    Mul(#[serde(with = "exact")] f64),
     /// x / c.
-    Div(f64),
+    Div(#[serde(with = "exact")] f64),
 }
 
 /// What a reduction folds.
@@ -438,6 +442,7 @@ impl Op {
         match self {
             Op::Leaf(Leaf::Parameter) => "parameter",
             Op::Leaf(Leaf::Input(_)) => "input",
+            Op::Leaf(Leaf::Recorded(_)) => "recorded",
             Op::Leaf(Leaf::Constant(_)) => "constant",
             Op::Leaf(Leaf::Mask(_)) => "mask",
             Op::Leaf(Leaf::Random(_)) => "random",

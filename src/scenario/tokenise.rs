@@ -11,9 +11,10 @@ use crate::source::Tokenizer;
 use crate::text::{Msg, escape};
 
 /// A vocabulary ready for use.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Vocab {
     entries: Vec<String>,
+    #[serde(skip)]
     index: HashMap<String, i64>,
     /// Size where there is no text.
     size: usize,
@@ -37,7 +38,7 @@ impl PartialEq for Shared {
 impl Eq for Shared {}
 
 /// One token of a text.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Token {
     /// The piece of text.
     pub text: String,
@@ -134,6 +135,13 @@ impl Vocab {
         out.index = out.entries.iter().enumerate().map(|(i, w)| (w.clone(), i as i64)).collect();
         out.size = out.entries.len();
         Ok(out)
+    }
+
+    /// As read from a file, which keeps the words only.
+    #[must_use]
+    pub fn indexed(mut self) -> Self {
+        self.index = self.entries.iter().enumerate().map(|(i, w)| (w.clone(), i as i64)).collect();
+        self
     }
 
     /// Number of entries.

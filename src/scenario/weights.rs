@@ -16,7 +16,7 @@ use crate::text::{Msg, escape};
 use crate::trace::Bindings;
 
 /// Where the parameters came from.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Coverage {
     /// Parameters given inline.
     pub inline: usize,

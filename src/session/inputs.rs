@@ -14,7 +14,7 @@ use crate::text::{Msg, escape};
 mod vectors;
 
 /// What the stacks read.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Inputs {
     /// What the encoder reads.
     pub source: Option<Sequences>,

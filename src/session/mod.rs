@@ -14,10 +14,12 @@ mod messages;
 mod open;
 pub mod padding;
 mod rebuild;
+mod recorded;
 mod remarks;
 mod runs;
 mod stages;
 mod steps;
+mod trace_folder;
 pub mod training;
 
 use std::collections::HashMap;
@@ -40,12 +42,14 @@ use crate::walkthrough::Detail;
 pub use check::MAX_BEAMS;
 pub use inputs::Inputs;
 pub use labels::Labels;
+pub use recorded::open_recording;
 pub use open::{Options, open, view};
+pub use trace_folder::{RecordOptions, Written, globs, open_trace};
 pub use stages::{Table, stages};
 pub use steps::{ShownCell, Steps};
 
 /// What a run is.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub enum RunKind {
     /// Teacher-forced forward pass.
     Training,
@@ -59,6 +63,8 @@ pub enum RunKind {
     Forward,
     /// The encoder only.
     Encode,
+    /// What another program computed: values without arithmetic.
+    Recorded,
 }
 
 /// Parameters of either number type.

@@ -4,8 +4,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::generation::frames;
+use super::recorded::recorded_steps;
 use super::{RunKind, Session};
 use crate::program::NodeId;
+use crate::source::trace::dtype_name;
 use crate::tensor::Slice;
 use crate::tensor::slice::ResolvedSlice;
 use crate::text::Msg;
@@ -161,6 +163,10 @@ impl Session {
     /// The automatic plan of a run. That of an inference run ends with the call that chose the end token.
     pub fn plan_of(&self, run: usize) -> Vec<Step> {
         let r = &self.runs[run];
+        if r.kind == RunKind::Recorded {
+            let stored = |id: NodeId| dtype_name(r.program.node(id).dtype, self.precision).to_owned();
+            return recorded_steps(&r.program, run, &[], &stored);
+        }
         let symbols = |path: &str, slice: &Slice| {
             let slice = slice.to_string();
             let hit = self

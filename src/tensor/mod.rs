@@ -1,6 +1,8 @@
 //! Tensors: shapes with named axes, contiguous row-major storage, 2-D windows, statistics.
 
 mod elementary;
+pub mod float8;
+pub mod mapped;
 mod real;
 mod shape;
 pub mod slice;

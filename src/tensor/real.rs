@@ -4,7 +4,7 @@ use std::fmt::{Debug, Display};
 
 use serde::{Deserialize, Serialize};
 
-use super::store::Elem;
+use super::mapped::Plain;
 
 /// Which number type a run is computed in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
@@ -39,7 +39,7 @@ mod sealed {
 #[allow(clippy::return_self_not_must_use)] // nobody computes a number to drop it
 pub trait Real:
     sealed::Sealed
-    + Elem
+    + Plain
     + Copy
     + Debug
     + Display

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Most axes a tensor may have.
 pub const MAX_RANK: usize = 6;
@@ -234,6 +234,22 @@ impl Shape {
     /// Whether the lengths are the same, whatever the names.
     pub fn same_dims(&self, other: &Shape) -> bool {
         self.dims() == other.dims()
+    }
+}
+
+impl Serialize for Shape {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(self.iter())
+    }
+}
+
+impl<'de> Deserialize<'de> for Shape {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let dims = Vec::<(Axis, usize)>::deserialize(from)?;
+        if dims.len() > MAX_RANK {
+            return Err(serde::de::Error::custom(format!("rank {} is above {MAX_RANK}", dims.len())));
+        }
+        Ok(Shape::named(&dims))
     }
 }
 

@@ -4,10 +4,14 @@ use std::collections::HashMap;
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use serde::{Deserialize, Serialize};
+
+use super::mapped::{Mapped, Plain};
 use super::{Real, Shape};
 
 /// Kind of element a node produces.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum DType {
     /// The run's number type.
     Float,
@@ -46,7 +50,7 @@ impl<E: Elem> Pool<E> {
         // Pages of the class that are never written are never mapped.
         let mut data = reused.unwrap_or_else(|| vec![E::default(); class]);
         data.resize(len, E::default());
-        Buffer { data, home: Some(Arc::clone(self)) }
+        Buffer { data, home: Some(Arc::clone(self)), mapped: None }
     }
 }
 
@@ -64,6 +68,8 @@ fn class(len: usize) -> usize {
 pub struct Buffer<E: Elem> {
     data: Vec<E>,
     home: Option<Arc<Pool<E>>>,
+    /// Elements of a file, instead of `data`.
+    mapped: Option<Mapped<E>>,
 }
 
 impl<E: Elem> Buffer<E> {
@@ -71,11 +77,21 @@ impl<E: Elem> Buffer<E> {
     pub fn as_mut_slice(&mut self) -> &mut [E] {
         &mut self.data
     }
+
+    fn as_slice(&self) -> &[E] {
+        self.mapped.as_ref().map_or(&self.data, Mapped::as_slice)
+    }
 }
 
 impl<E: Elem> From<Vec<E>> for Buffer<E> {
     fn from(data: Vec<E>) -> Self {
-        Self { data, home: None }
+        Self { data, home: None, mapped: None }
+    }
+}
+
+impl<E: Plain> From<Mapped<E>> for Buffer<E> {
+    fn from(mapped: Mapped<E>) -> Self {
+        Self { data: Vec::new(), home: None, mapped: Some(mapped) }
     }
 }
 
@@ -102,7 +118,8 @@ impl<E: Elem> Tensor<E> {
     /// Where the lengths differ.
     pub fn new(shape: Shape, data: impl Into<Buffer<E>>) -> Self {
         let data = data.into();
-        assert_eq!(shape.len(), data.data.len(), "shape {shape} does not hold {} elements", data.data.len());
+        let len = data.as_slice().len();
+        assert_eq!(shape.len(), len, "shape {shape} does not hold {len} elements");
         Self { shape, data: Arc::new(data) }
     }
 
@@ -118,7 +135,7 @@ impl<E: Elem> Tensor<E> {
 
     /// The elements, row-major.
     pub fn data(&self) -> &[E] {
-        &self.data.data
+        self.data.as_slice()
     }
 
     /// The same elements under another shape of the same length.

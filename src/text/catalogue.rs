@@ -44,6 +44,7 @@ const FILES: &[(&str, &str)] = &[
     ("compare.ron", include_str!("../../assets/i18n/compare.ron")),
     ("whatif.ron", include_str!("../../assets/i18n/whatif.ron")),
     ("expr.ron", include_str!("../../assets/i18n/expr.ron")),
+    ("recording.ron", include_str!("../../assets/i18n/recording.ron")),
     ("source.ron", include_str!("../../assets/i18n/source.ron")),
     ("teach.ron", include_str!("../../assets/i18n/teach.ron")),
     ("views.ron", include_str!("../../assets/i18n/views.ron")),

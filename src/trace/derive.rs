@@ -327,7 +327,7 @@ pub struct Replayed {
 
 /// Replays every cell of node `id`. Bound leaves have nothing to replay.
 pub fn replay_node<T: Real>(trace: &Trace<T>, id: NodeId) -> Replayed {
-    if matches!(trace.program().node(id).op, Op::Leaf(Leaf::Parameter | Leaf::Input(_))) {
+    if matches!(trace.program().node(id).op, Op::Leaf(Leaf::Parameter | Leaf::Input(_) | Leaf::Recorded(_))) {
         return Replayed::default();
     }
     let value = trace.value(id);

@@ -172,7 +172,7 @@ fn leaf_value<T: Real>(leaf: &Leaf, node: &Node, pool: &Arc<Pool<T>>) -> Value<T
                 *out = random.eval(i as u64);
             }
         }
-        Leaf::Parameter | Leaf::Input(_) => panic!("{} is not bound", node.path),
+        Leaf::Parameter | Leaf::Input(_) | Leaf::Recorded(_) => panic!("{} is not bound", node.path),
     }
     Value::Float(Tensor::new(node.shape, out))
 }

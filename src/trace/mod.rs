@@ -11,6 +11,7 @@ pub mod gradcheck;
 pub mod provenance;
 mod run;
 pub mod stats;
+mod stored;
 pub mod train;
 mod whatif;
 
@@ -23,6 +24,7 @@ use crate::tensor::{Pool, Precision, Real, Value};
 
 pub use eval::evaluate;
 pub use run::{ChainSink, Flow, Keep, RoundedSink, RunError, Settings, Sink, run, run_with};
+pub use stored::ValueSource;
 pub use whatif::{Edit, Pinned, PinnedSink, rerun};
 
 /// Values of parameters and inputs, by path.
@@ -45,6 +47,8 @@ pub struct Trace<T: Real> {
     /// The last node that ran, where a sink stopped the run.
     stopped: Option<NodeId>,
     pool: Arc<Pool<T>>,
+    /// Where values are that were computed before.
+    stored: Option<Arc<stored::Stored<T>>>,
 }
 
 impl<T: Real> Trace<T> {
@@ -75,12 +79,12 @@ impl<T: Real> Trace<T> {
 
     /// Whether the run got as far as `id`.
     pub fn reached(&self, id: NodeId) -> bool {
-        self.stopped.is_none_or(|last| id <= last)
+        self.stopped.is_none_or(|last| id <= last) && self.stored.as_ref().is_none_or(|s| s.is_available(id))
     }
 
-    /// Whether the value of `id` is in memory.
+    /// Whether the value of `id` is in memory, or in the file that the trace was opened from.
     pub fn is_kept(&self, id: NodeId) -> bool {
-        self.values.get(id.index()).is_some_and(Option::is_some)
+        self.values.get(id.index()).is_some_and(Option::is_some) || self.stored.as_ref().is_some_and(|s| s.has(id))
     }
 
     /// The value of `id`, recomputed from the nearest kept ones where it was let go.
@@ -88,8 +92,11 @@ impl<T: Real> Trace<T> {
     /// # Panics
     /// Where the run stopped before `id`.
     pub fn value(&self, id: NodeId) -> Value<T> {
-        if let Some(Some(v)) = self.values.get(id.index()) {
+        if let Some(v) = self.kept(id) {
             return v.clone();
+        }
+        if self.stored.as_ref().is_some_and(|s| s.has(id) || !s.is_available(id)) {
+            return self.unreadable(id);
         }
         assert!(self.reached(id), "{} was not reached", self.program.node(id).path);
         self.recompute(id)
@@ -138,7 +145,7 @@ impl<T: Real> Trace<T> {
         for &node in &missing {
             let value = {
                 let operand =
-                    |i: NodeId| fresh.get(&i).or_else(|| self.values[i.index()].as_ref()).expect("operands come first");
+                    |i: NodeId| fresh.get(&i).or_else(|| self.kept(i)).expect("operands come first");
                 evaluate(&self.program, node, &operand, &self.pool)
             };
             fresh.insert(node, value);

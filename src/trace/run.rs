@@ -175,6 +175,7 @@ pub fn run_with<T: Real>(
         contract: kernels::contract(),
         stopped: None,
         pool: Arc::clone(&settings.pool),
+        stored: None,
     };
     let mut left: Vec<u32> = match &settings.keep {
         Keep::All => Vec::new(),
@@ -182,7 +183,7 @@ pub fn run_with<T: Real>(
     };
     for (id, node) in program.nodes() {
         let start = settings.timed.then(Instant::now);
-        let bound = matches!(node.op, Op::Leaf(Leaf::Parameter | Leaf::Input(_)));
+        let bound = matches!(node.op, Op::Leaf(Leaf::Parameter | Leaf::Input(_) | Leaf::Recorded(_)));
         let mut value = if bound {
             bound_value(program, id, bindings)?
         } else {

@@ -211,6 +211,7 @@ pub fn rerun<T: Real>(
         contract: kernels::contract(),
         stopped: None,
         pool: Arc::clone(&settings.pool),
+        stored: None,
     };
     let mut donors: Vec<ReuseSource<'_, T>> = donors.iter().map(|d| ReuseSource::new(d, program)).collect();
     for (id, node) in program.nodes() {
@@ -228,6 +229,8 @@ pub fn rerun<T: Real>(
         } else if let Some((d, value, whole)) = taken {
             next.nanos[id.index()] = donors[d].nanos(id);
             if whole { value } else { held.apply(id, value) }
+        } else if matches!(node.op, Op::Leaf(Leaf::Recorded(_))) {
+            held.apply(id, bound_value(program, id, bindings)?)
         } else {
             check_ids(program, id, &next.values)?;
             let start = Instant::now();

@@ -9,7 +9,7 @@ use crate::text::Msg;
 use crate::text::catalogue::find;
 
 /// How finely the automatic plan cuts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Detail {
     /// One step a stage of a layer: all heads, queries, keys and values together.
     #[default]

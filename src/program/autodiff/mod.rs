@@ -113,7 +113,7 @@ fn plan(program: &Program, loss: NodeId) -> Vec<SmallVec<[(NodeId, Edge); 2]>> {
     for (id, node) in program.nodes().take(n) {
         active[id.index()] = node.dtype == DType::Float
             && match &node.op {
-                Op::Leaf(Leaf::Parameter | Leaf::Input(_)) => true,
+                Op::Leaf(Leaf::Parameter | Leaf::Input(_) | Leaf::Recorded(_)) => true,
                 Op::Unary(Unary::Step | Unary::SoftmaxShift | Unary::MaskedSoftmaxShift) => false,
                 _ => node.inputs.iter().any(|i| active[i.index()]),
             };

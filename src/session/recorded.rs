@@ -1,0 +1,135 @@
+//! A recording opened: a session with one run, whose nodes are what another program computed.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
+
+use super::open::new_run;
+use super::{AnyBindings, Inputs, Options, RunKind, Session, Steps};
+use crate::model::{Outputs, Sequences};
+use crate::program::{NodeId, Program};
+use crate::scenario::diagnostic::Problem;
+use crate::scenario::tokenise::{Token, Vocab};
+use crate::scenario::weights::Coverage;
+use crate::scenario::{Scenario, syntax};
+use crate::source::recording::{InputIds, Recording, phase};
+use crate::tensor::{Precision, Slice};
+use crate::text::{Msg, escape};
+use crate::trace::{AnyTrace, Trace};
+use crate::walkthrough::{LocalizedText, Step, View};
+
+/// The name of the run of a recording.
+pub const RECORDED_RUN: &str = "recorded";
+
+/// Opens a recording: one numbered step a tensor, in recorded order, grouped by module. Nothing is read yet but the ids
+/// that label tokens.
+///
+/// # Errors
+/// Where two tensors have one name, or a shape is too large to have an address.
+pub fn open_recording(recording: Recording, options: Options) -> Result<Session, Vec<Problem>> {
+    let called = std::path::Path::new(&recording.name).file_name().map(|n| n.to_string_lossy().into_owned());
+    let scenario = placeholder(called.as_deref().unwrap_or(&recording.name));
+    let precision = options.precision.unwrap_or_else(|| recording.precision());
+    let program = recording.program().map_err(|e| {
+        let msg = Msg::new("weights.broken_file").arg("file", escape(&recording.name)).arg("why", escape(&e.to_string()));
+        vec![Problem::new("", msg)]
+    })?;
+    let program = Arc::new(program);
+    let inputs = Arc::new(inputs(&recording));
+    let given: Vec<String> =
+        recording.metadata.get("inputs").and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    let stored = |id: NodeId| format!("{:?}", recording.tensors[id.index()].stored);
+    let steps = Steps::new(recorded_steps(&program, 0, &given, &stored));
+    let recording = Arc::new(recording);
+    let trace = match precision {
+        Precision::F32 => AnyTrace::F32(Trace::stored(&program, Arc::clone(&recording) as _)),
+        Precision::F64 => AnyTrace::F64(Trace::stored(&program, Arc::clone(&recording) as _)),
+    };
+    let run = new_run(RECORDED_RUN, RunKind::Recorded, program, Outputs::default(), &inputs);
+    let _ = run.trace.set(Ok(trace));
+    Ok(Session {
+        scenario,
+        origin: Some(recording.name.clone().into()),
+        precision,
+        source_words: Vocab::default(),
+        target_words: Vocab::default(),
+        inputs,
+        specs: Vec::new(),
+        params: match precision {
+            Precision::F32 => AnyBindings::F32(Default::default()),
+            Precision::F64 => AnyBindings::F64(Default::default()),
+        },
+        updates: 0,
+        coverage: Coverage::default(),
+        runs: vec![run],
+        steps: Arc::new(steps),
+        detail: options.detail,
+        base: None,
+        run_steps: Mutex::default(),
+    })
+}
+
+/// The scenario of what has none: a name, and a model that nothing is computed with.
+fn placeholder(name: &str) -> Scenario {
+    let text = r#"(name: "", vocabulary: Size(1), model: (d_model: 1, heads: 1, d_ff: 1), runs: [])"#;
+    let mut scenario = syntax::read("", text).expect("a scenario with every field that is needed");
+    name.clone_into(&mut scenario.name);
+    scenario
+}
+
+/// What labels the tokens: the ids that the model read.
+fn inputs(recording: &Recording) -> Inputs {
+    let tokens = |ids: &InputIds| -> Vec<Vec<Token>> {
+        let token = |id: &i64| Token { text: id.to_string(), id: *id, unknown: false };
+        ids.iter().map(|row| row.iter().map(token).collect()).collect()
+    };
+    let read = |names: &[&str]| names.iter().find_map(|name| recording.input_ids(name));
+    let sequences = |ids: &InputIds| Sequences { ids: ids.concat(), batch: ids.len(), ..Sequences::default() };
+    let source = read(&["input_ids", "ids", "tokens", "src", "source_ids"]);
+    let target = read(&["decoder_input_ids", "tgt", "target_ids"]);
+    Inputs {
+        source_tokens: source.as_ref().map(tokens).unwrap_or_default(),
+        target_tokens: target.as_ref().map(tokens).unwrap_or_default(),
+        source: source.as_ref().map(sequences),
+        target: target.as_ref().map(sequences),
+        ..Inputs::default()
+    }
+}
+
+/// One step a node of a recorded run; `given` are names of what the model was given, `stored` names the number type of
+/// a node in its file.
+pub(super) fn recorded_steps(
+    program: &Program,
+    run: usize,
+    given: &[String],
+    stored: &dyn Fn(NodeId) -> String,
+) -> Vec<Step> {
+    let parts = program.nodes().filter_map(|(_, n)| n.path.split_once('.'));
+    let modules: HashSet<&str> = parts.map(|(first, _)| first).collect();
+    let (mut last, mut section, mut part) = (None, 0, 0);
+    let mut steps = Vec::with_capacity(program.len());
+    for (id, node) in program.nodes() {
+        let name = node.path.to_string();
+        let module = phase(&name, given, &modules);
+        if last.as_ref() == Some(&module) {
+            part += 1;
+        } else {
+            (section, part) = (section + 1, 1);
+            last = Some(module.clone());
+        }
+        let Ok(view) = View::new(program, run, id, name.clone(), Slice::all()) else {
+            continue;
+        };
+        let note = Msg::new("recording.note").arg("shape", node.shape).arg("type", stored(id));
+        steps.push(Step {
+            number: vec![steps.len() as u32 + 1],
+            section: format!("{section}.{part}"),
+            phase: module,
+            run,
+            title: LocalizedText::Given { en: name.clone(), zh: name },
+            note: LocalizedText::Message(note),
+            formula: String::new(),
+            views: vec![view],
+        });
+    }
+    steps
+}

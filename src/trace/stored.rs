@@ -1,0 +1,85 @@
+//! Values that a run computed before, read from where they were kept: a trace folder, a recording.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use super::Trace;
+use crate::kernels;
+use crate::program::{Leaf, NodeId, Op, Program};
+use crate::tensor::{DType, Real, Tensor, Value};
+
+/// Where the values of a program's nodes are kept.
+pub trait ValueSource<T: Real>: fmt::Debug + Send + Sync {
+    /// Whether the value of `id` is there. Cheap: nothing is read.
+    fn has(&self, id: NodeId) -> bool;
+
+    /// The value of `id`, of the node's shape and kind; `None` where it is not there or cannot be read.
+    fn read(&self, id: NodeId) -> Option<Value<T>>;
+}
+
+/// Values of a source, each read when it is first looked at.
+#[derive(Debug)]
+pub(super) struct Stored<T: Real> {
+    source: Arc<dyn ValueSource<T>>,
+    read: Vec<OnceLock<Option<Value<T>>>>,
+    /// Nodes that have a value: kept ones, and those that can be computed from kept ones.
+    available: Vec<bool>,
+}
+
+impl<T: Real> Stored<T> {
+    pub(super) fn has(&self, id: NodeId) -> bool {
+        self.source.has(id)
+    }
+
+    pub(super) fn is_available(&self, id: NodeId) -> bool {
+        self.available.get(id.index()).copied().unwrap_or(false)
+    }
+
+    /// The value of `id`, read once.
+    pub(super) fn get(&self, id: NodeId) -> Option<&Value<T>> {
+        let slot = self.read.get(id.index())?;
+        slot.get_or_init(|| self.source.has(id).then(|| self.source.read(id)).flatten()).as_ref()
+    }
+}
+
+impl<T: Real> Trace<T> {
+    /// The trace of a run of `program` whose values are in `source`. A node that is not there is computed from those
+    /// that are, with the same bits; one that cannot be was not reached.
+    pub fn stored(program: &Arc<Program>, source: Arc<dyn ValueSource<T>>) -> Self {
+        let mut available = vec![false; program.len()];
+        for (id, node) in program.nodes() {
+            let bound = matches!(node.op, Op::Leaf(Leaf::Parameter | Leaf::Input(_) | Leaf::Recorded(_)));
+            available[id.index()] =
+                source.has(id) || !bound && node.inputs.iter().all(|input| available[input.index()]);
+        }
+        let read = std::iter::repeat_with(OnceLock::new).take(program.len()).collect();
+        Self {
+            program: Arc::clone(program),
+            values: vec![None; program.len()],
+            nanos: Vec::new(),
+            replaced: Vec::new(),
+            held: Arc::default(),
+            contract: kernels::contract(),
+            stopped: None,
+            pool: Arc::default(),
+            stored: Some(Arc::new(Stored { source, read, available })),
+        }
+    }
+
+    /// The value of `id` where it is in memory or in the source.
+    pub(super) fn kept(&self, id: NodeId) -> Option<&Value<T>> {
+        let here = self.values.get(id.index())?.as_ref();
+        here.or_else(|| self.stored.as_ref()?.get(id))
+    }
+
+    /// What stands for a value that was there when the source was opened and cannot be read any more.
+    pub(super) fn unreadable(&self, id: NodeId) -> Value<T> {
+        let node = self.program.node(id);
+        let n = node.shape.len();
+        match node.dtype {
+            DType::Float => Value::Float(Tensor::new(node.shape, vec![T::from_f64(f64::NAN); n])),
+            DType::Int => Value::Int(Tensor::new(node.shape, vec![-1; n])),
+            DType::Bool => Value::Bool(Tensor::new(node.shape, vec![false; n])),
+        }
+    }
+}
