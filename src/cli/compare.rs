@@ -76,12 +76,15 @@ pub struct Args {
 /// # Errors
 /// [`Failure::Check`] where something differs.
 pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
+    // A program says more than a recording: it leads, on whichever side it is.
+    let recorded = is_file_of_tensors(&args.a) && !is_file_of_tensors(&args.b);
+    let (a, b) = if recorded { (&args.b, &args.a) } else { (&args.a, &args.b) };
     // A checkpoint reads what the reference read, unless something else is asked for.
     let mut inputs = args.inputs.clone();
-    if inputs.given().is_empty() && is_file_of_tensors(&args.b) && crate::checkpoint::is_checkpoint(&args.a) {
-        inputs.inputs = Some(args.b.clone());
+    if inputs.given().is_empty() && is_file_of_tensors(b) && crate::checkpoint::is_checkpoint(a) {
+        inputs.inputs = Some(b.clone());
     }
-    let session = common::open(&args.a, &inputs, global, None, lang)?;
+    let session = common::open(a, &inputs, global, None, lang)?;
     let run = match &args.run {
         Some(name) => common::run(&session, name)?,
         None => 0,
@@ -104,7 +107,7 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     };
     let asked = args.run.is_some();
     let name = &session.runs[run].name;
-    let reference = Reference::open(&args.b, name, asked, global.precision());
+    let reference = Reference::open(b, name, asked, global.precision());
     let reference = reference.map_err(|e| unopened(e, lang))?;
     let report = match compare(&session, run, &reference, &options) {
         Ok(report) => report,

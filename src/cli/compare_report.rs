@@ -4,6 +4,8 @@ use std::io::{self, Write};
 
 use serde_json::{Value as Json, json};
 
+use crate::debug::compare::pattern::Pattern;
+use crate::debug::compare::recordings::GUESSED;
 use crate::debug::compare::words::{list, verdict, worst};
 use crate::debug::compare::{Checked, Difference, Limits, Mode, Place, Policy, Report, State};
 use crate::text::{Align, Cells, Lang, Msg, NumberFormat, escape};
@@ -51,6 +53,13 @@ pub(super) fn text(
         let msg = Msg::new("compare.unreadable").arg("name", escape(name));
         writeln!(out, "{}", say(msg.arg("type", escape(kind))))?;
     }
+    if let Some(chart) = growth(report) {
+        writeln!(out, "{}", say(Msg::new("compare.growth").arg("chart", chart)))?;
+    }
+    let guessed = report.each().filter(|c| c.against.as_ref().is_some_and(|a| a.table == GUESSED)).count();
+    if guessed > 0 {
+        writeln!(out, "{}", say(Msg::new("compare.guessed").arg("count", guessed)))?;
+    }
     let counts = Msg::new("compare.counts")
         .arg("match", report.count(State::Match))
         .arg("drift", report.count(State::Drift))
@@ -58,13 +67,76 @@ pub(super) fn text(
         .arg("unchecked", report.count(State::Unchecked));
     writeln!(out, "{}", say(counts))?;
     match report.verdict() {
-        None => writeln!(out, "{}", say(Msg::new("compare.good"))),
+        None => {
+            writeln!(out, "{}", say(Msg::new("compare.good")))?;
+            let (without, matter) = (report.unmatched.len(), report.mattering.len());
+            if without > 0 {
+                let key = if matter > 0 { "compare.good_but" } else { "compare.good_and" };
+                let names = list(report.mattering.iter().map(String::as_str), lang);
+                let msg = Msg::new(key).arg("without", without).arg("all", report.tensors);
+                writeln!(out, "{}", say(msg.arg("matter", matter).arg("names", names)))?;
+            }
+            Ok(())
+        }
         Some(difference) => {
             for msg in verdict(difference, lang) {
                 writeln!(out, "{}", say(msg))?;
             }
+            if let Some(against) = report.of(difference.place.node).and_then(|c| c.against.as_ref()) {
+                let key = if against.row.is_some() { "compare.meant_row" } else { "compare.meant" };
+                let msg = Msg::new(key).arg("name", escape(&against.name)).arg("row", against.row.unwrap_or(0));
+                writeln!(out, "{}", say(msg))?;
+                for pattern in &against.patterns {
+                    writeln!(out, "{}", say(pattern_words(pattern)))?;
+                }
+            }
             Ok(())
         }
+    }
+}
+
+/// Columns of the chart of errors.
+const CHART: usize = 60;
+
+/// The largest error of each stretch of the run, from 1e-9 to 1, as one line.
+fn growth(report: &Report) -> Option<String> {
+    let error = |c: &Checked| c.against.as_ref()?.measure.as_ref().map(|m| m.rms);
+    let errors: Vec<f64> = report.each().filter_map(error).collect();
+    let top = errors.iter().copied().fold(0.0, f64::max);
+    if errors.len() < 2 || top <= 0.0 {
+        return None;
+    }
+    let width = CHART.min(errors.len());
+    let levels = [' ', '.', ':', '-', '=', '+', '*', '#', '%', '@'];
+    let column = |i: usize| {
+        let part = &errors[i * errors.len() / width..((i + 1) * errors.len() / width).max(i * errors.len() / width + 1)];
+        let most = part.iter().copied().fold(0.0, f64::max);
+        let decades = if most > 0.0 { (most.log10() + 10.0).clamp(0.0, 9.0) } else { 0.0 };
+        levels[decades as usize]
+    };
+    Some((0..width).map(column).collect())
+}
+
+fn pattern_words(pattern: &Pattern) -> Msg {
+    let numbers = |all: &[usize]| {
+        let text: Vec<String> = all.iter().take(12).map(ToString::to_string).collect();
+        text.join(", ") + if all.len() > 12 { ", …" } else { "" }
+    };
+    match pattern {
+        Pattern::Only { axis, at, elements, of } => Msg::new("compare.pattern.only")
+            .arg("axis", axis.name())
+            .arg("at", at)
+            .arg("elements", numbers(elements))
+            .arg("of", of),
+        Pattern::Transposed => Msg::new("compare.pattern.transposed"),
+        Pattern::Permuted { axis, order } => {
+            Msg::new("compare.pattern.permuted").arg("axis", axis.name()).arg("order", numbers(order))
+        }
+        Pattern::Scaled(factor) => Msg::new("compare.pattern.scaled").arg("factor", factor),
+        Pattern::Shifted { axis, by } => Msg::new("compare.pattern.shifted").arg("axis", axis.name()).arg("by", by),
+        Pattern::ConstantPerRow => Msg::new("compare.pattern.row"),
+        Pattern::OnlyMasked => Msg::new("compare.pattern.masked"),
+        Pattern::Rounded(name) => Msg::new("compare.pattern.rounded").arg("type", name),
     }
 }
 
@@ -152,6 +224,7 @@ pub(super) fn to_json(head: &Head<'_>, report: &Report) -> Json {
         "differences": differences,
         "nodes": report.nodes.iter().map(node).collect::<Vec<_>>(),
         "unmatched": report.unmatched,
+        "mattering": report.mattering,
         "unused": report.unused,
         "unreadable": report.unreadable.iter().map(|(name, kind)| json!({ "name": name, "type": kind })).collect::<Vec<_>>(),
     })
@@ -199,6 +272,8 @@ fn node(c: &Checked) -> Json {
         "table": against.map(|a| a.table.as_str()),
         "reference_shape": against.map(|a| &a.shape),
         "unit": against.map(|a| a.unit.name()),
+        "row": against.and_then(|a| a.row),
+        "patterns": against.map(|a| a.patterns.iter().map(|p| p.name()).collect::<Vec<_>>()),
         "rms": measure.map(|m| number(m.rms)),
         "max": measure.map(|m| number(m.max)),
         "difference": measure.map(|m| number(m.difference)),

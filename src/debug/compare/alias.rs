@@ -16,6 +16,7 @@ use serde::Deserialize;
 
 use super::fit::Reading;
 use super::layout::Layout;
+use super::reference::RecordedModel;
 use crate::program::{Name, NodeId, Program, ScopeKind};
 use crate::scenario::guard;
 use crate::text::{Msg, escape};
@@ -29,6 +30,8 @@ const TABLES: &[&str] = &[
     include_str!("../../../assets/aliases/hf_gpt2.ron"),
     include_str!("../../../assets/aliases/hf_llama.ron"),
     include_str!("../../../assets/aliases/hf_bart.ron"),
+    include_str!("../../../assets/aliases/hf_phi.ron"),
+    include_str!("../../../assets/aliases/hf_gptj.ron"),
     include_str!("../../../assets/aliases/pytorch.ron"),
 ];
 
@@ -57,6 +60,9 @@ struct File {
     /// Put before every name.
     #[serde(default)]
     prefixes: Vec<String>,
+    /// Families of models whose names these are; all unless said.
+    #[serde(default)]
+    families: Vec<String>,
     names: Vec<Entry>,
 }
 
@@ -68,6 +74,18 @@ struct Rule {
 }
 
 impl Rule {
+    /// A path of its entry with what the name holds.
+    fn filled_path(&self, path: &str, captures: &Captures<'_>) -> String {
+        let mut path = path.to_owned();
+        if let Some(layer) = captures.name("L").and_then(|l| l.as_str().parse::<usize>().ok()) {
+            path = path.replace("{L-1}", &layer.wrapping_sub(1).to_string()).replace("{L}", &layer.to_string());
+        }
+        match captures.name("rest") {
+            Some(rest) => path.replace("{*}", rest.as_str()),
+            None => path,
+        }
+    }
+
     /// Its path with the number of the layer that a name has.
     fn filled(&self, captures: &Captures<'_>) -> String {
         match captures.name("L") {
@@ -95,6 +113,7 @@ pub enum Idle {
 #[derive(Clone, Debug)]
 pub struct Table {
     about: String,
+    families: Vec<String>,
     rules: Vec<Rule>,
 }
 
@@ -120,7 +139,7 @@ pub fn tables() -> &'static [Table] {
     MADE.get_or_init(|| {
         let read = |text: &&str| {
             let file: File = options().from_str(text).expect("a table of names");
-            Table::new(file.about, &file.prefixes, file.names).expect("rules that make sense")
+            Table::new(file.about, &file.prefixes, file.families, file.names).expect("rules that make sense")
         };
         TABLES.iter().map(read).collect()
     })
@@ -148,7 +167,7 @@ struct Laid {
 }
 
 impl Table {
-    fn new(about: String, prefixes: &[String], names: Vec<Entry>) -> Result<Self, Msg> {
+    fn new(about: String, prefixes: &[String], families: Vec<String>, names: Vec<Entry>) -> Result<Self, Msg> {
         let rules = names
             .into_iter()
             .map(|entry| {
@@ -161,7 +180,13 @@ impl Table {
                 Ok(Rule { entry, pattern, layout })
             })
             .collect::<Result<_, Msg>>()?;
-        Ok(Self { about, rules })
+        Ok(Self { about, families, rules })
+    }
+
+    /// The path that a name stands for, as it is written, and its layout.
+    pub fn path_of(&self, name: &str) -> Option<(String, Option<Layout>)> {
+        let found = self.rules.iter().find_map(|r| Some((r, r.pattern.captures(name)?)));
+        found.map(|(rule, captures)| (rule.filled_path(&rule.entry.path, &captures), rule.layout.clone()))
     }
 
     /// A person's own table in a file.
@@ -204,13 +229,31 @@ impl Table {
         }
         // What is written out goes before what stands for many.
         names.sort_by_key(|e| e.name.contains('{'));
-        Self::new(file.to_owned(), &[], names)
+        Self::new(file.to_owned(), &[], Vec::new(), names)
     }
 }
 
 /// The first letter that stands for a number or for anything twice in a name.
 fn twice(name: &str) -> Option<&'static str> {
     ["{L}", "{N}", "{*}"].into_iter().find(|letter| name.matches(letter).count() > 1)
+}
+
+/// What a name stands for in any of our models: path (`{S}` for the stack of a model that has one), layout and table.
+/// Every table that knows it is asked.
+pub fn canonical(name: &str) -> Vec<(String, Option<Layout>, String)> {
+    let mut out = Vec::new();
+    for table in tables() {
+        if let Some((rule, captures)) = table.rules.iter().find_map(|r| Some((r, r.pattern.captures(name)?))) {
+            let first = rule.entry.path.split(" | ").next().unwrap_or_default().replace("{E}", "target");
+            let path = rule.filled_path(&first, &captures);
+            let stack = path.replace("{S}", "decoder");
+            let both = path.contains("{S}").then(|| path.replace("{S}", "encoder"));
+            for path in both.into_iter().chain([stack]) {
+                out.push((path, rule.layout.clone(), table.about.clone()));
+            }
+        }
+    }
+    out
 }
 
 /// A name as a pattern. `{L}` and `{N}` are numbers, `{*}` is anything.
@@ -248,10 +291,30 @@ impl<'a> Resolver<'a> {
         Self { program, tables: own.into_iter().chain(tables()).collect(), stacks, generates }
     }
 
+    /// Keeps the tables of a family of models, where one has it: a name of one family is never read by the table of
+    /// another. A model of PyTorch's own layers is of no family.
+    #[must_use]
+    pub fn of_model(mut self, model: &RecordedModel) -> Self {
+        let own_layers = |class: &String| {
+            matches!(class.as_str(), "TransformerEncoderLayer" | "TransformerDecoderLayer" | "TransformerEncoder")
+        };
+        let keeps = |table: &&Table| match &model.model_type {
+            Some(kind) => table.families.is_empty() || table.families.contains(kind),
+            None => table.families.is_empty() || !model.classes.values().any(own_layers),
+        };
+        self.tables.retain(keeps);
+        self
+    }
+
     /// The nodes that `name` stands for; none where no table knows it or the program lacks them.
     pub fn resolve(&self, name: &str) -> Vec<Target> {
+        self.resolve_fitting(name, &|_| true)
+    }
+
+    /// As [`resolve`](Self::resolve); of several nodes that an entry may mean, the first one that `fits`, else the first.
+    pub fn resolve_fitting(&self, name: &str, fits: &dyn Fn(&Target) -> bool) -> Vec<Target> {
         (self.calls(name).into_iter())
-            .map(|(bare, call)| self.within(bare, &call))
+            .map(|(bare, call)| self.within(bare, &call, fits))
             .find(|found| !found.is_empty())
             .unwrap_or_default()
     }
@@ -293,7 +356,7 @@ impl<'a> Resolver<'a> {
         within.into_iter().chain(outside).collect()
     }
 
-    fn within(&self, name: &str, call: &str) -> Vec<Target> {
+    fn within(&self, name: &str, call: &str, fits: &dyn Fn(&Target) -> bool) -> Vec<Target> {
         for table in &self.tables {
             let mut fitting: Option<&str> = None;
             let mut found: Vec<Target> = Vec::new();
@@ -304,17 +367,19 @@ impl<'a> Resolver<'a> {
                 let Some(captures) = rule.pattern.captures(name) else {
                     continue;
                 };
-                let Some(node) = self.node(rule, &captures, call) else {
+                let target = |node| Target {
+                    node,
+                    layout: rule.layout.clone(),
+                    reading: rule.entry.reading,
+                    table: table.about.clone(),
+                };
+                let all: Vec<Target> = self.nodes(rule, &captures, call).into_iter().map(target).collect();
+                let Some(chosen) = all.iter().find(|t| fits(t)).or(all.first()) else {
                     continue;
                 };
                 fitting = Some(&rule.entry.name);
-                if found.iter().all(|t| t.node != node) {
-                    found.push(Target {
-                        node,
-                        layout: rule.layout.clone(),
-                        reading: rule.entry.reading,
-                        table: table.about.clone(),
-                    });
+                if found.iter().all(|t| t.node != chosen.node) {
+                    found.push(chosen.clone());
                 }
             }
             if !found.is_empty() {
@@ -325,6 +390,12 @@ impl<'a> Resolver<'a> {
     }
 
     fn node(&self, rule: &Rule, captures: &Captures<'_>, call: &str) -> Option<NodeId> {
+        self.nodes(rule, captures, call).first().copied()
+    }
+
+    /// The nodes that an entry may mean, the likeliest first.
+    fn nodes(&self, rule: &Rule, captures: &Captures<'_>, call: &str) -> Vec<NodeId> {
+        let mut all = Vec::new();
         for path in rule.entry.path.split(" | ") {
             // A path that is a stack itself has that stack's number of layers.
             let itself = self.stacks.iter().find(|(name, _)| *name == path).map(std::slice::from_ref);
@@ -353,12 +424,10 @@ impl<'a> Resolver<'a> {
                 if needs.is_some_and(|n| fill(n).is_none_or(|n| self.at(&n).is_none())) {
                     continue;
                 }
-                if let Some(id) = fill(path).and_then(|p| self.at(&p)) {
-                    return Some(id);
-                }
+                all.extend(fill(path).and_then(|p| self.at(&p)));
             }
         }
-        None
+        all
     }
 
     /// The node at `path`, or the output of the part of the model there, or what a norm reads.

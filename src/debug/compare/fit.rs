@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::layout::Layout;
 use crate::program::{Leaf, Mask, Node, Op, reason};
-use crate::tensor::{Shape, Tensor};
+use crate::tensor::{Axis, Shape, Tensor};
 
 /// What a reference's tensor tells of a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -18,6 +18,8 @@ pub enum Reading {
     Labels,
     /// Labels that the reference shifts itself: its next position holds the label of this one.
     NextLabels,
+    /// The first components of each row only: those that rotate.
+    Leading,
     /// Which keys may be seen (1) or are padding (0), where no other rule hides them.
     SeenKeys,
 }
@@ -29,18 +31,20 @@ pub(super) struct Fitted {
     pub tensor: Tensor<f64>,
     /// Which cells it has; all of them unless said.
     pub there: Option<Vec<bool>>,
+    /// The sequence that it is of, where ours has no batch and the reference's sequences differ.
+    pub row: Option<usize>,
 }
 
 impl Fitted {
     fn whole(tensor: Tensor<f64>) -> Self {
-        Self { tensor, there: None }
+        Self { tensor, there: None, row: None }
     }
 
     /// What is known of cells one by one.
     fn partial(shape: Shape, cell: impl Fn(usize) -> Option<f64>) -> Self {
         let cells: Vec<Option<f64>> = (0..shape.len()).map(cell).collect();
         let data: Vec<f64> = cells.iter().map(|c| c.unwrap_or(f64::NAN)).collect();
-        Self { tensor: Tensor::new(shape, data), there: Some(cells.iter().map(Option::is_some).collect()) }
+        Self { tensor: Tensor::new(shape, data), there: Some(cells.iter().map(Option::is_some).collect()), row: None }
     }
 
     /// Its cells; `None` where it has none.
@@ -74,7 +78,8 @@ const IGNORED: f64 = -1.0;
 pub(super) fn fit(found: &Tensor<f64>, layout: Option<&Layout>, reading: Reading, node: &Node) -> Option<Fitted> {
     let wanted = node.shape;
     match reading {
-        Reading::Whole => whole(found, layout, &wanted).map(Fitted::whole),
+        Reading::Whole => with_batch(found, layout, &wanted),
+        Reading::Leading => whole(found, layout, &wanted).map(Fitted::whole).or_else(|| leading(found, wanted)),
         Reading::LastRows => whole(found, layout, &wanted).map(Fitted::whole).or_else(|| last_rows(found, wanted)),
         Reading::Labels | Reading::NextLabels => {
             let labels = whole(found, layout, &wanted)?;
@@ -93,11 +98,68 @@ pub(super) fn fit(found: &Tensor<f64>, layout: Option<&Layout>, reading: Reading
 }
 
 fn whole(found: &Tensor<f64>, layout: Option<&Layout>, wanted: &Shape) -> Option<Tensor<f64>> {
-    if let Some(layout) = layout {
-        return layout.arrange(found, wanted);
-    }
     let long = |s: &Shape| -> Vec<usize> { s.dims().iter().copied().filter(|n| *n != 1).collect() };
-    (long(found.shape()) == long(wanted)).then(|| found.reshaped(*wanted))
+    let as_it_is = |found: &Tensor<f64>| match layout {
+        Some(layout) => layout.arrange(found, wanted),
+        None => (long(found.shape()) == long(wanted)).then(|| found.reshaped(*wanted)),
+    };
+    as_it_is(found)
+        // A table without a batch may be recorded without one, and one that has a batch with it.
+        .or_else(|| {
+            let same = layout.is_some_and(Layout::drops_batch) && long(found.shape()) == long(wanted);
+            same.then(|| found.reshaped(*wanted))
+        })
+        // PyTorch's own modules may put the tokens before the sequences.
+        .or_else(|| {
+            let swapped = tokens_first(found).filter(|_| wanted.axes().contains(&Axis::Batch))?;
+            as_it_is(&swapped)
+        })
+}
+
+/// As [`whole`]; where ours has no batch, sequences of the reference that differ are no table of positions: the first
+/// one that differs is what is compared.
+fn with_batch(found: &Tensor<f64>, layout: Option<&Layout>, wanted: &Shape) -> Option<Fitted> {
+    // Rows of a batch beside a table without one, as our own paths name it.
+    let bare = |rest: &[usize]| layout.is_none() && !wanted.axes().contains(&Axis::Batch) && rest == wanted.dims();
+    let drops = |rest: &[usize]| layout.is_some_and(Layout::drops_batch) || bare(rest);
+    if let Some((batch, rest)) = found.shape().dims().split_first().filter(|(_, rest)| drops(rest)) {
+        let size: usize = rest.iter().product();
+        let rows: Vec<&[f64]> = found.data().chunks(size.max(1)).collect();
+        let other = rows.iter().position(|row| row.iter().zip(rows[0]).any(|(a, b)| a.to_bits() != b.to_bits()));
+        if let Some(row) = other.filter(|_| rows.len() == *batch && found.shape().rank() > wanted.rank()) {
+            let dims: Vec<usize> = [1].iter().chain(rest).copied().collect();
+            let one = Tensor::new(Shape::new(&dims), rows[row].to_vec());
+            return Some(Fitted { row: Some(row), ..Fitted::whole(whole(&one, layout, wanted)?) });
+        }
+        if bare(rest) && *batch > 0 {
+            return Some(Fitted::whole(Tensor::new(*wanted, rows[0].to_vec())));
+        }
+    }
+    whole(found, layout, wanted).map(Fitted::whole)
+}
+
+/// `[token, batch, …]` as `[batch, token, …]`.
+fn tokens_first(found: &Tensor<f64>) -> Option<Tensor<f64>> {
+    let &[tokens, batch, ref rest @ ..] = found.shape().dims() else {
+        return None;
+    };
+    let size: usize = rest.iter().product();
+    let mut data = Vec::with_capacity(found.data().len());
+    for b in 0..batch {
+        for t in 0..tokens {
+            data.extend_from_slice(&found.data()[(t * batch + b) * size..][..size]);
+        }
+    }
+    let dims: Vec<usize> = [batch, tokens].iter().chain(rest).copied().collect();
+    Some(Tensor::new(Shape::new(&dims), data))
+}
+
+/// The first components of rows: `[…, rotating]` of `[…, width]`.
+fn leading(found: &Tensor<f64>, wanted: Shape) -> Option<Fitted> {
+    let (theirs, ours) = (found.shape().dims(), wanted.dims());
+    let (&r, &width) = (theirs.last()?, ours.last()?);
+    let fits = theirs.len() == ours.len() && theirs[..theirs.len() - 1] == ours[..ours.len() - 1] && r < width;
+    fits.then(|| Fitted::partial(wanted, |flat| (flat % width < r).then(|| found.data()[flat / width * r + flat % width])))
 }
 
 /// `[batch, last, width]` beside `[batch, token, width]`.

@@ -60,6 +60,17 @@ impl Layout {
         }
     }
 
+    /// The way back; `None` where only a part of the axes is taken.
+    pub fn inverted(&self) -> Option<Self> {
+        let whole = !self.left.iter().flatten().any(|a| matches!(a, Atom::Pick { .. }));
+        whole.then(|| Self { left: self.right.clone(), right: self.left.clone() })
+    }
+
+    /// Whether its first axis is a batch of which one element is ours: `0/* t d -> t d`.
+    pub fn drops_batch(&self) -> bool {
+        matches!(self.left.first().map(Vec::as_slice), Some([Atom::Pick { of: None, .. }]))
+    }
+
     /// `tensor` in our arrangement, of shape `wanted`; `None` where it does not fit. A batch of 1 may be left out of
     /// the reference.
     pub fn arrange(&self, tensor: &Tensor<f64>, wanted: &Shape) -> Option<Tensor<f64>> {

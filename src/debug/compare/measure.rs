@@ -170,6 +170,11 @@ impl Tolerance {
         }
     }
 
+    /// Whether nobody has set limits of another kind.
+    pub(super) fn is_ours(&self) -> bool {
+        self.forgives_rounding()
+    }
+
     /// Whether what rounding explains is drift: not where a person has set the limits, nor by the measure of others.
     fn forgives_rounding(&self) -> bool {
         self.policy == Policy::Ours && self.rtol.is_none() && self.atol.is_none()

@@ -10,20 +10,23 @@ mod differences;
 pub mod fit;
 pub mod layout;
 pub mod measure;
+mod noise;
+pub mod pattern;
 mod places;
 mod reference;
 mod report;
 mod walk;
+pub mod recordings;
 pub mod words;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 pub use measure::{CellPair, Limits, Measure, Mode, Policy, State, Tolerance, Unit};
-pub use reference::{Named, Reference, Unopened, is_file_of_tensors};
+pub use reference::{Named, RecordedModel, Reference, Unopened, is_file_of_tensors};
 pub use report::{Against, Checked, Difference, Place, Report, StepAt};
 
-use crate::program::{NodeId, Program};
-use crate::session::{AnyBindings, Session};
+use crate::program::{Affine, NodeId, Op, Pick, Program};
+use crate::session::{AnyBindings, RunKind, Session};
 use crate::tensor::{Precision, Real, Tensor, Value};
 use crate::text::{Msg, escape};
 use crate::trace::{Bindings, RunError};
@@ -61,8 +64,12 @@ pub enum Failed {
 /// # Errors
 /// Where nothing of the reference is in the run, and where the run cannot run.
 pub fn compare(session: &Session, run: usize, reference: &Reference, options: &Options) -> Result<Report, Failed> {
+    if session.runs[run].kind == RunKind::Recorded {
+        return recordings::compare(session, run, reference, options);
+    }
     let program = &session.runs[run].program;
-    let (beside, unmatched) = matched(program, reference, options.names.as_ref());
+    let (mut beside, unmatched) = matched(program, reference, options.names.as_ref());
+    scaled_embeddings(session, run, reference, &mut beside);
     let unused = match &options.names {
         Some(own) => unused(program, reference, own)?,
         None => Vec::new(),
@@ -97,10 +104,66 @@ pub fn compare(session: &Session, run: usize, reference: &Reference, options: &O
         reference: reference.name.clone(),
         differences: differences(session, run, options.mode, &nodes),
         nodes,
+        mattering: mattering(reference, &unmatched),
         unmatched,
+        tensors: reference.tensors.len(),
         unused,
         unreadable: reference.unreadable.clone(),
     })
+}
+
+/// A module of transformers that looks up embeddings may scale them too: then its output stands for the scaled ones.
+/// Its class says so; where none is recorded, the numbers do.
+fn scaled_embeddings(session: &Session, run: usize, reference: &Reference, beside: &mut HashMap<NodeId, Vec<Beside>>) {
+    let program = &session.runs[run].program;
+    let scaled_of = |id: NodeId| {
+        let scales = |user: &&NodeId| matches!(program.node(**user).op, Op::Affine(Affine::Mul(_)));
+        let looked_up = matches!(program.node(id).op, Op::Gather(Pick::Rows));
+        program.users(id).iter().find(scales).copied().filter(|_| looked_up)
+    };
+    let candidates: Vec<(NodeId, NodeId)> = beside.keys().filter_map(|id| Some((*id, scaled_of(*id)?))).collect();
+    for (looked_up, scaled) in candidates {
+        let nearer = |b: &Beside| {
+            let name = &reference.tensors[b.tensor].name;
+            if let Some(class) = reference.model.classes.get(name) {
+                return class.contains("Scaled");
+            }
+            let Ok(trace) = session.trace(run) else { return false };
+            let theirs = reference.tensor(b.tensor);
+            let Some(theirs) = fit(&theirs, b.target.layout.as_ref(), b.target.reading, program.node(looked_up)) else {
+                return false;
+            };
+            let far = |id: NodeId| {
+                let ours = trace.value(id);
+                let cells = theirs.cells().enumerate();
+                cells.filter_map(|(i, x)| Some((x? - ours.get(i)).abs())).fold(0.0, f64::max)
+            };
+            far(scaled) < far(looked_up)
+        };
+        let all = beside.remove(&looked_up).unwrap_or_default();
+        let (moved, stays): (Vec<Beside>, Vec<Beside>) = all.into_iter().partition(nearer);
+        if !stays.is_empty() {
+            beside.insert(looked_up, stays);
+        }
+        for mut one in moved {
+            one.target.node = scaled;
+            beside.entry(scaled).or_default().push(one);
+        }
+    }
+}
+
+/// Tensors without a counterpart that the model computed: not what it was given, no ids and masks, and not the same
+/// numbers as a tensor that has one.
+fn mattering(reference: &Reference, unmatched: &[String]) -> Vec<String> {
+    let bits = |i: usize| -> Vec<u64> { reference.tensor(i).data().iter().map(|x| x.to_bits()).collect() };
+    let without = |i: &usize| unmatched.contains(&reference.tensors[*i].name);
+    let (open, there): (Vec<usize>, Vec<usize>) = (0..reference.tensors.len()).partition(without);
+    let known: HashSet<Vec<u64>> = if open.is_empty() { HashSet::new() } else { there.into_iter().map(bits).collect() };
+    let computed = |i: &usize| {
+        let named = &reference.tensors[*i];
+        named.unit.is_some() && !reference.model.inputs.contains(&named.name) && !known.contains(&bits(*i))
+    };
+    open.into_iter().filter(computed).map(|i| reference.tensors[i].name.clone()).collect()
 }
 
 /// Names of a person's own table that are no tensor of the reference.
@@ -130,7 +193,7 @@ fn matched(
     reference: &Reference,
     own: Option<&Table>,
 ) -> (HashMap<NodeId, Vec<Beside>>, Vec<String>) {
-    let resolver = Resolver::new(program, own);
+    let resolver = Resolver::new(program, own).of_model(&reference.model);
     let mut beside: HashMap<NodeId, Vec<Beside>> = HashMap::new();
     let mut unmatched = Vec::new();
     for (i, named) in reference.tensors.iter().enumerate() {
@@ -143,7 +206,12 @@ fn matched(
             });
             same.into_iter().collect()
         } else {
-            resolver.resolve(&named.name)
+            let found = std::cell::OnceCell::new();
+            let fits = |t: &Target| {
+                let found = found.get_or_init(|| reference.tensor(i));
+                fit(found, t.layout.as_ref(), t.reading, program.node(t.node)).is_some()
+            };
+            resolver.resolve_fitting(&named.name, &fits)
         };
         // A mask of another shape tells something else, of single queries or of a cache that is not full.
         targets.retain(|t| {

@@ -1,5 +1,6 @@
 //! What a run is compared with: the tensors of a file, or the trace of another run.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::fit::fit;
@@ -10,7 +11,9 @@ use crate::scenario::diagnostic::Diagnostic;
 use crate::scenario::guard;
 use crate::scenario::tensors::{Stored, read_tensors};
 use crate::scenario::{self, Loaded};
-use crate::session;
+use crate::session::{self, Session};
+use crate::source::recording::{Dtype, Recorded, Recording};
+use crate::source::trace::is_trace_folder;
 use crate::tensor::{DType, Precision, Tensor};
 use crate::text::{Msg, escape};
 use crate::trace::AnyTrace;
@@ -44,6 +47,8 @@ const MANY_DIGITS: u32 = 16;
 enum Data {
     /// Read from a file.
     Read(Tensor<f64>),
+    /// In a file, and read when it is compared.
+    File(Recorded),
     /// The value of a node of the other run.
     Node(NodeId),
 }
@@ -61,6 +66,33 @@ pub struct Named {
     data: Data,
 }
 
+/// What a recording says of its model.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecordedModel {
+    /// Its family, as Hugging Face names it.
+    pub model_type: Option<String>,
+    /// The class of each module.
+    pub classes: BTreeMap<String, String>,
+    /// Names of what the model was given.
+    pub inputs: Vec<String>,
+}
+
+impl RecordedModel {
+    fn of(bytes: &[u8]) -> Self {
+        let metadata = safetensors::SafeTensors::read_metadata(bytes).ok().and_then(|(_, m)| m.metadata().clone());
+        Self::from_metadata(&metadata.unwrap_or_default().into_iter().collect())
+    }
+
+    fn from_metadata(metadata: &BTreeMap<String, String>) -> Self {
+        let json = |key: &str| metadata.get(key).map(String::as_str).unwrap_or("null");
+        Self {
+            model_type: metadata.get("model_type").filter(|t| !t.is_empty()).cloned(),
+            classes: serde_json::from_str(json("classes")).unwrap_or_default(),
+            inputs: serde_json::from_str(json("inputs")).unwrap_or_default(),
+        }
+    }
+}
+
 /// What a run is compared with.
 #[derive(Clone, Debug)]
 pub struct Reference {
@@ -70,6 +102,8 @@ pub struct Reference {
     pub tensors: Vec<Named>,
     /// Names and types of what holds no numbers that we know.
     pub unreadable: Vec<(String, String)>,
+    /// What the file says of the model that was recorded.
+    pub model: RecordedModel,
     trace: Option<AnyTrace>,
 }
 
@@ -82,8 +116,14 @@ impl Reference {
     pub fn open(name: &Path, run: &str, asked: bool, precision: Option<Precision>) -> Result<Self, Unopened> {
         let called = name.to_string_lossy();
         if is_file_of_tensors(name) {
-            let bytes = guard::read(name, guard::MAX_TENSORS)?;
-            return Ok(Self::from_file(&called, &bytes)?);
+            std::fs::metadata(name).map_err(|e| {
+                Msg::new("compare.read").arg("file", escape(&called)).arg("why", escape(&e.to_string()))
+            })?;
+            return Ok(Self::from_recording(&called, Recording::open(name)?));
+        }
+        if is_trace_folder(name) {
+            let (other, _) = session::open_trace(name, session::Options::default())?;
+            return Self::of_session(&other, run, asked);
         }
         let Loaded { scenario, text, file, origin } = scenario::load(name).map_err(|d| Unopened::Wrong(vec![d]))?;
         let options = session::Options { precision, ..session::Options::default() };
@@ -91,6 +131,11 @@ impl Reference {
             let told = problems.into_iter();
             Unopened::Wrong(told.map(|p| Diagnostic::located(&file, &text, p)).collect())
         })?;
+        Self::of_session(&other, run, asked)
+    }
+
+    /// A run of another session.
+    fn of_session(other: &Session, run: &str, asked: bool) -> Result<Self, Unopened> {
         let theirs = match other.run_named(run) {
             Some(i) => i,
             None if !asked => 0,
@@ -107,6 +152,29 @@ impl Reference {
         let trace = other.trace(theirs).map_err(cannot)?;
         let called = format!("{} / {}", other.scenario.name, other.runs[theirs].name);
         Ok(Self::from_trace(&called, trace))
+    }
+
+    /// The tensors of a recording, each read when it is compared.
+    pub fn from_recording(name: &str, mut recording: Recording) -> Self {
+        recording.tensors.sort_by(|a, b| a.name.cmp(&b.name));
+        // Only binary64 numbers need a look: they may all be ones that binary32 has.
+        let wide = |t: &Recorded| t.stored == Dtype::F64;
+        let fits = |t: &Recorded| t.numbers().is_none_or(|n| all_in(&n, |x| f64::from(x as f32)));
+        let widened = recording.tensors.iter().filter(|t| wide(t)).all(fits);
+        let model = RecordedModel::from_metadata(&recording.metadata);
+        let one = |tensor: Recorded| {
+            let unit = match tensor.stored {
+                Dtype::F64 if !widened => Some(Unit::F64),
+                Dtype::F64 | Dtype::F32 => Some(Unit::F32),
+                Dtype::F16 => Some(Unit::F16),
+                Dtype::BF16 | Dtype::F8_E4M3 | Dtype::F8_E5M2 => Some(Unit::Bf16),
+                _ => None,
+            };
+            let narrow = wide(&tensor) && tensor.numbers().is_some_and(|n| is_narrow(&n));
+            Named { narrow, name: tensor.name.clone(), unit, data: Data::File(tensor) }
+        };
+        let tensors = recording.tensors.into_iter().map(one).collect();
+        Self { name: name.to_owned(), tensors, unreadable: recording.unreadable, model, trace: None }
     }
 
     /// The tensors of a safetensors or npz file. Where all its binary64 numbers are ones that binary32 has, that is
@@ -133,7 +201,13 @@ impl Reference {
                 Named { narrow: is_narrow(&tensor), name, unit, data: Data::Read(tensor) }
             })
             .collect();
-        Ok(Self { name: name.to_owned(), tensors, unreadable: read.unreadable.into_iter().collect(), trace: None })
+        Ok(Self {
+            name: name.to_owned(),
+            tensors,
+            unreadable: read.unreadable.into_iter().collect(),
+            model: RecordedModel::of(bytes),
+            trace: None,
+        })
     }
 
     /// Every node of another run.
@@ -153,7 +227,8 @@ impl Reference {
                 data: Data::Node(id),
             })
             .collect();
-        Self { name: name.to_owned(), tensors, unreadable: Vec::new(), trace: Some(trace.clone()) }
+        let model = RecordedModel::default();
+        Self { name: name.to_owned(), tensors, unreadable: Vec::new(), model, trace: Some(trace.clone()) }
     }
 
     /// Whether it is another run: then names are paths and nothing else.
@@ -168,6 +243,10 @@ impl Reference {
     pub fn tensor(&self, i: usize) -> Tensor<f64> {
         match (&self.tensors[i].data, &self.trace) {
             (Data::Read(tensor), _) => tensor.clone(),
+            (Data::File(tensor), _) => {
+                let nothing = || Tensor::new(tensor.shape, vec![f64::NAN; tensor.shape.len()]);
+                tensor.numbers().unwrap_or_else(nothing)
+            }
             (Data::Node(id), Some(trace)) => {
                 let value = trace.value(*id);
                 let shape = *value.shape();
@@ -207,7 +286,8 @@ impl Reference {
 
 /// Whether a number type that rounds so has all numbers of a tensor.
 fn all_in(tensor: &Tensor<f64>, rounded: impl Fn(f64) -> f64) -> bool {
-    let has = |&x: &f64| x.is_nan() || rounded(x) == x;
+    // What hides a score is the least number of its type, or −∞: it says nothing of how scores were computed.
+    let has = |&x: &f64| x.is_nan() || x.abs() > f64::from(f32::MAX) || rounded(x) == x;
     tensor.data().iter().all(has)
 }
 

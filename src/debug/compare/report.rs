@@ -3,6 +3,7 @@
 use super::fit::Reading;
 use super::layout::Layout;
 use super::measure::{CellPair, Measure, Mode, State, Unit};
+use super::pattern::Pattern;
 use crate::program::NodeId;
 
 /// A numbered step.
@@ -57,10 +58,14 @@ pub struct Against {
     pub shape: Vec<usize>,
     /// The coarsest number type on the way to here.
     pub unit: Unit,
+    /// The sequence that is compared, where ours has no batch and those of the reference differ.
+    pub row: Option<usize>,
     /// The numbers; `None` where the shapes do not fit.
     pub measure: Option<Measure>,
     /// Cells that differ, the worst first; not all of them where there are many.
     pub cells: Vec<CellPair>,
+    /// What the difference looks like, where there is one.
+    pub patterns: Vec<Pattern>,
 }
 
 /// A difference and where it can come from.
@@ -94,6 +99,10 @@ pub struct Report {
     pub differences: Vec<Difference>,
     /// Names of the reference that stand for no node of the run.
     pub unmatched: Vec<String>,
+    /// Those of them that the recorded model computed, and that no other tensor repeats.
+    pub mattering: Vec<String>,
+    /// Tensors of the reference.
+    pub tensors: usize,
     /// Names in a person's own table that are no tensor of the reference.
     pub unused: Vec<String>,
     /// Names and types of what holds no numbers that we know.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::alias::Target;
 use super::fit::fit;
+use super::{noise, pattern};
 use super::measure::{CellPair, HIDDEN, Kind, Mode, Sides, State, Tolerance, Unit, measure};
 use super::reference::Reference;
 use super::report::{Against, Checked, Place};
@@ -81,6 +82,7 @@ pub(super) fn walk<T: Real, U: Real>(
         left: (plan.program.nodes()).map(|(id, _)| plan.program.users(id).len() as u32).collect(),
         units: vec![Unit::F64; n],
         scores: vec![false; n],
+        largest: 0.0,
         pool: Arc::default(),
         found: Vec::new(),
     };
@@ -102,6 +104,8 @@ struct Walker<'a, U: Real> {
     units: Vec<Unit>,
     /// Which nodes hold scores of which some may be hidden.
     scores: Vec<bool>,
+    /// The largest number of the reference so far.
+    largest: f64,
     pool: Arc<Pool<U>>,
     found: Vec<Checked>,
 }
@@ -222,8 +226,10 @@ impl<U: Real> Walker<'_, U> {
             reading: target.reading,
             shape: found.shape().dims().to_vec(),
             unit,
+            row: theirs.as_ref().and_then(|t| t.row),
             measure: None,
             cells: Vec::new(),
+            patterns: Vec::new(),
         };
         if let Some(theirs) = &theirs {
             let kind = match (node.dtype, self.scores[id.index()]) {
@@ -238,7 +244,19 @@ impl<U: Real> Walker<'_, U> {
                 theirs: theirs.tensor.data(),
                 there: theirs.there.as_deref(),
             };
-            let (measured, state) = measure(&sides, kind, unit, &self.plan.tolerance, self.plan.mode);
+            let (measured, mut state) = measure(&sides, kind, unit, &self.plan.tolerance, self.plan.mode);
+            // Where all that was added cancels, what is left is rounding on both sides: an exact 0 has no other.
+            let finite = |x: &f64| x.is_finite() && x.abs() < -HIDDEN;
+            let theirs = sides.theirs.iter().copied().filter(finite).fold(0.0, |m: f64, x| m.max(x.abs()));
+            let largest = (0..sides.theirs.len()).map(|i| ours(i).abs()).fold(theirs, f64::max);
+            let sum = noise::of_sum(node, &|i| self.values[i.index()].as_ref());
+            let cancels = unit == Unit::F64 && largest <= noise::LEFT_OVER * unit.roundoff() * self.largest
+                || unit <= Unit::F32 && measured.difference <= sum * unit.roundoff();
+            let judged = kind == Kind::Numbers && self.plan.mode == Mode::Isolated && self.plan.tolerance.is_ours();
+            if state == State::Diverged && judged && cancels {
+                state = State::Drift;
+            }
+            self.largest = self.largest.max(theirs);
             let pair = |&flat: &usize| CellPair {
                 index: node.shape.unflat(flat)[..node.shape.rank()].to_vec(),
                 flat,
@@ -248,6 +266,11 @@ impl<U: Real> Walker<'_, U> {
             against.cells = measured.worst.iter().map(pair).collect();
             against.measure = Some(measured);
             checked.state = state;
+            // Those that follow may be carried on from it.
+            if state == State::Diverged && !self.found.iter().any(|c| c.state == State::Diverged) {
+                let here: Vec<f64> = (0..sides.theirs.len()).map(ours).collect();
+                against.patterns = pattern::of(&node.shape, &here, sides.theirs, sides.there);
+            }
         }
         checked.against = Some(against);
         self.found.push(checked);
