@@ -109,7 +109,8 @@ fn growth(report: &Report) -> Option<String> {
     let width = CHART.min(errors.len());
     let levels = [' ', '.', ':', '-', '=', '+', '*', '#', '%', '@'];
     let column = |i: usize| {
-        let part = &errors[i * errors.len() / width..((i + 1) * errors.len() / width).max(i * errors.len() / width + 1)];
+        let part =
+            &errors[i * errors.len() / width..((i + 1) * errors.len() / width).max(i * errors.len() / width + 1)];
         let most = part.iter().copied().fold(0.0, f64::max);
         let decades = if most > 0.0 { (most.log10() + 10.0).clamp(0.0, 9.0) } else { 0.0 };
         levels[decades as usize]

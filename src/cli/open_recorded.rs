@@ -106,7 +106,8 @@ impl Verified {
 
     /// For programs.
     pub(super) fn to_json(&self, lang: Lang) -> serde_json::Value {
-        let damaged = self.damaged.iter().map(|(file, why)| serde_json::json!({ "file": file, "why": why.render(lang) }));
+        let damaged =
+            self.damaged.iter().map(|(file, why)| serde_json::json!({ "file": file, "why": why.render(lang) }));
         serde_json::json!({
             "right": self.right,
             "damaged": damaged.collect::<Vec<_>>(),

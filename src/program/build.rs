@@ -180,14 +180,7 @@ impl Builder {
         self.append_at(name, path, op, inputs, leaf)
     }
 
-    fn append_at(
-        &mut self,
-        name: Name,
-        path: Arc<str>,
-        op: Op,
-        inputs: Inputs,
-        leaf: Option<(Shape, DType)>,
-    ) -> Built {
+    fn append_at(&mut self, name: Name, path: Arc<str>, op: Op, inputs: Inputs, leaf: Option<(Shape, DType)>) -> Built {
         let operands: SmallVec<[(Shape, DType); 3]> =
             inputs.iter().map(|&i| (self.program.node(i).shape, self.program.node(i).dtype)).collect();
         let (shape, dtype) = infer(&op, &operands, leaf).map_err(|why| self.fail(&name, &op, &inputs, why))?;

@@ -31,8 +31,8 @@ pub use autodiff::{Gradients, backward};
 pub use build::{BuildError, Builder};
 pub use cost::{Cost, cost};
 pub use name::{Block, Local, Name, Pass, Role, Side, Site, Stack, Step, Within};
-pub use serial::{Blob, ProgramDoc};
 pub use op::{Affine, Binary, Constant, Leaf, Mask, Op, Order, Pick, Random, RandomKind, Reduction, Unary, reason};
+pub use serial::{Blob, ProgramDoc};
 
 /// A node of a program.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -22,6 +22,7 @@ pub struct Vocab {
     characters: bool,
     lowercase: bool,
     spaces: bool,
+    #[serde(skip)]
     tokenizer: Option<Shared>,
 }
 
@@ -135,6 +136,16 @@ impl Vocab {
         out.index = out.entries.iter().enumerate().map(|(i, w)| (w.clone(), i as i64)).collect();
         out.size = out.entries.len();
         Ok(out)
+    }
+
+    /// As it is kept in a file: the words of a tokenizer, without the tokenizer.
+    #[must_use]
+    pub fn kept(&self) -> Self {
+        if self.tokenizer.is_none() {
+            return self.clone();
+        }
+        let entries = (0..self.size as i64).map(|id| self.word(id)).collect();
+        Self { entries, size: self.size, ..Self::default() }
     }
 
     /// As read from a file, which keeps the words only.

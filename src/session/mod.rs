@@ -42,11 +42,11 @@ use crate::walkthrough::Detail;
 pub use check::MAX_BEAMS;
 pub use inputs::Inputs;
 pub use labels::Labels;
-pub use recorded::open_recording;
 pub use open::{Options, open, view};
-pub use trace_folder::{RecordOptions, Written, globs, open_trace};
+pub use recorded::open_recording;
 pub use stages::{Table, stages};
 pub use steps::{ShownCell, Steps};
+pub use trace_folder::{RecordOptions, Written, globs, open_trace};
 
 /// What a run is.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]

@@ -352,7 +352,13 @@ fn runs(s: &Session, inputs: &[Arc<Inputs>], vocab: VocabSizes) -> Result<Vec<Ru
     Ok(out)
 }
 
-pub(super) fn new_run(name: &str, kind: RunKind, program: impl Into<Arc<Program>>, outputs: Outputs, inputs: &Arc<Inputs>) -> Run {
+pub(super) fn new_run(
+    name: &str,
+    kind: RunKind,
+    program: impl Into<Arc<Program>>,
+    outputs: Outputs,
+    inputs: &Arc<Inputs>,
+) -> Run {
     Run {
         name: name.to_owned(),
         kind,

@@ -30,7 +30,8 @@ pub fn open_recording(recording: Recording, options: Options) -> Result<Session,
     let scenario = placeholder(called.as_deref().unwrap_or(&recording.name));
     let precision = options.precision.unwrap_or_else(|| recording.precision());
     let program = recording.program().map_err(|e| {
-        let msg = Msg::new("weights.broken_file").arg("file", escape(&recording.name)).arg("why", escape(&e.to_string()));
+        let msg =
+            Msg::new("weights.broken_file").arg("file", escape(&recording.name)).arg("why", escape(&e.to_string()));
         vec![Problem::new("", msg)]
     })?;
     let program = Arc::new(program);

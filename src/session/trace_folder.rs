@@ -28,9 +28,7 @@ use crate::source::trace::{
 use crate::tensor::{Precision, Real, Shape, Tensor, Value};
 use crate::text::{Lang, Msg, escape};
 use crate::trace::train::TrainStep;
-use crate::trace::{
-    AnyTrace, Bindings, ChainSink, Flow, Keep, PinnedSink, RunError, Settings, Sink, Trace, run_with,
-};
+use crate::trace::{AnyTrace, Bindings, ChainSink, Flow, Keep, PinnedSink, RunError, Settings, Sink, Trace, run_with};
 use crate::with_any;
 
 /// Bytes of numbers in a part.
@@ -107,9 +105,7 @@ pub fn globs(only: &[String]) -> Result<GlobSet, Msg> {
 
 /// An error of the system while a folder is written.
 fn unwritten(folder: &Path, e: &io::Error) -> Msg {
-    Msg::new("record.failed")
-        .arg("folder", escape(&folder.to_string_lossy()))
-        .arg("why", escape(&e.to_string()))
+    Msg::new("record.failed").arg("folder", escape(&folder.to_string_lossy())).arg("why", escape(&e.to_string()))
 }
 
 /// Makes an empty folder; what a trace left there goes first, where that is wanted.
@@ -174,11 +170,7 @@ impl<'w> Parts<'w> {
     }
 
     /// Writes the next tensor of a class; gives the part that it is in.
-    fn put(
-        &mut self,
-        class: Class,
-        write: impl FnOnce(&mut PartWriter) -> io::Result<()>,
-    ) -> io::Result<String> {
+    fn put(&mut self, class: Class, write: impl FnOnce(&mut PartWriter) -> io::Result<()>) -> io::Result<String> {
         let mut part = match self.open.remove(&class) {
             Some(part) => part,
             None => {
@@ -320,9 +312,10 @@ impl Session {
                 _ => patterns.is_empty() || only.is_match(&*n.path),
             })
             .collect();
-        let planned = program.nodes().filter(|(id, _)| chosen[id.index()]).map(|(_, n)| {
-            (Class::of(n.dtype, self.precision), Planned { name: n.path.to_string(), shape: n.shape })
-        });
+        let planned = program
+            .nodes()
+            .filter(|(id, _)| chosen[id.index()])
+            .map(|(_, n)| (Class::of(n.dtype, self.precision), Planned { name: n.path.to_string(), shape: n.shape }));
         let parts = Parts::new(writer, &format!("run{run}"), planned);
         let places = vec![None; program.len()];
         let mut recorder = Recorder { parts, precision: self.precision, chosen: &chosen, places, failed: None };
@@ -411,8 +404,8 @@ impl Session {
             updates: self.updates,
             specs: self.specs.clone(),
             coverage: self.coverage.clone(),
-            source_words: self.source_words.clone(),
-            target_words: self.target_words.clone(),
+            source_words: self.source_words.kept(),
+            target_words: self.target_words.kept(),
             inputs: inputs.into_iter().map(|i| Inputs::clone(i)).collect(),
             runs,
         };
@@ -422,8 +415,7 @@ impl Session {
 
 /// Runs a program whose values nobody keeps in memory.
 fn stream<T: Real>(run: &Run, bindings: &Bindings<T>, recorder: &mut Recorder<'_, '_>) -> Result<(), RunError> {
-    let settings =
-        Settings { keep: Keep::only(&run.program, |_| false), timed: false, ..Settings::default() };
+    let settings = Settings { keep: Keep::only(&run.program, |_| false), timed: false, ..Settings::default() };
     let mut sink = ChainSink(PinnedSink(&run.held), recorder);
     run_with(&run.program, bindings, &settings, &mut sink).map(drop)
 }
@@ -434,9 +426,8 @@ fn write_constants(writer: &mut Writer, constants: &[(String, Shape, Blob)]) -> 
         Blob::Int(_) => Class::I64,
         Blob::Reasons(_) => Class::U8,
     };
-    let planned = constants.iter().map(|(name, shape, blob)| {
-        (class(blob), Planned { name: name.clone(), shape: *shape })
-    });
+    let planned =
+        constants.iter().map(|(name, shape, blob)| (class(blob), Planned { name: name.clone(), shape: *shape }));
     let mut parts = Parts::new(writer, "constants", planned);
     for (_, _, blob) in constants {
         parts.put(class(blob), |part| match blob {
@@ -481,9 +472,8 @@ fn write_weights<T: Real>(
         });
     }
     let class = |value: &Value<T>| Class::of(value.dtype(), T::PRECISION);
-    let planned = all.iter().map(|(path, value)| {
-        (class(value), Planned { name: path.to_string(), shape: *value.shape() })
-    });
+    let planned =
+        all.iter().map(|(path, value)| (class(value), Planned { name: path.to_string(), shape: *value.shape() }));
     let mut parts = Parts::new(writer, "weights", planned);
     for (_, value) in &all {
         parts.put(class(value), |part| part.value(value))?;
@@ -613,9 +603,8 @@ pub fn open_trace(path: &Path, options: Options) -> Result<(Session, Vec<Damaged
     let mut steps = walkthrough(&session).map_err(wrong)?;
     // What is not there cannot be shown.
     for step in &mut steps {
-        step.views.retain(|v| session.runs[v.run].trace.get().is_none_or(|t| {
-            t.as_ref().is_ok_and(|t| t.reached(v.node))
-        }));
+        step.views
+            .retain(|v| session.runs[v.run].trace.get().is_none_or(|t| t.as_ref().is_ok_and(|t| t.reached(v.node))));
     }
     session.steps = Arc::new(Steps::new(steps));
     Ok((session, damaged))

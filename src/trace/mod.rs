@@ -144,8 +144,7 @@ impl<T: Real> Trace<T> {
         let mut fresh: HashMap<NodeId, Value<T>> = HashMap::new();
         for &node in &missing {
             let value = {
-                let operand =
-                    |i: NodeId| fresh.get(&i).or_else(|| self.kept(i)).expect("operands come first");
+                let operand = |i: NodeId| fresh.get(&i).or_else(|| self.kept(i)).expect("operands come first");
                 evaluate(&self.program, node, &operand, &self.pool)
             };
             fresh.insert(node, value);

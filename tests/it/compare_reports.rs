@@ -42,7 +42,8 @@ fn a_correct_model_is_no_difference(
     let (json, good) = compared(folder, scenario, reference, run);
     assert!(good, "{}", json["verdict"]);
     assert_eq!(json["good"], true);
-    let agree = json["counts"]["match"].as_u64().expect("a number") + json["counts"]["drift"].as_u64().expect("a number");
+    let agree =
+        json["counts"]["match"].as_u64().expect("a number") + json["counts"]["drift"].as_u64().expect("a number");
     assert!(agree >= least, "{agree}");
     assert_eq!(json["mattering"], serde_json::json!([]), "{folder}");
 }

@@ -13,7 +13,11 @@ use tui_transformer::tensor::{Axis, Precision};
 use tui_transformer::text::Lang;
 
 /// A file of tensors: name, type, shape, bytes.
-fn write(dir: &TempDir, tensors: &[(&str, Dtype, &[usize], Vec<u8>)], metadata: Option<HashMap<String, String>>) -> PathBuf {
+fn write(
+    dir: &TempDir,
+    tensors: &[(&str, Dtype, &[usize], Vec<u8>)],
+    metadata: Option<HashMap<String, String>>,
+) -> PathBuf {
     let views = tensors.iter().map(|(name, dtype, shape, data)| {
         (name.to_string(), TensorView::new(*dtype, shape.to_vec(), data).expect("a tensor"))
     });

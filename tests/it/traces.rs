@@ -36,7 +36,8 @@ fn exported(source: &str) -> Vec<u8> {
 }
 
 fn parts(folder: &Path) -> Vec<PathBuf> {
-    let mut parts: Vec<PathBuf> = fs::read_dir(folder).expect("a folder").map(|e| e.expect("an entry").path()).collect();
+    let mut parts: Vec<PathBuf> =
+        fs::read_dir(folder).expect("a folder").map(|e| e.expect("an entry").path()).collect();
     parts.retain(|p| p.extension().is_some_and(|e| e == "safetensors"));
     parts.sort();
     parts
@@ -153,21 +154,27 @@ fn damaged_parts_are_named_and_the_rest_opens() {
     let part = parts(&folder).into_iter().find(|p| p.to_string_lossy().contains("run0-00001.f64")).expect("a part");
     let bytes = fs::read(&part).expect("readable");
     let damage: [(&str, Box<dyn Fn()>); 4] = [
-        ("checksum", Box::new(|| {
-            let mut wrong = bytes.clone();
-            let last = wrong.len() - 1;
-            wrong[last] ^= 1;
-            fs::write(&part, wrong).expect("written");
-        })),
+        (
+            "checksum",
+            Box::new(|| {
+                let mut wrong = bytes.clone();
+                let last = wrong.len() - 1;
+                wrong[last] ^= 1;
+                fs::write(&part, wrong).expect("written");
+            }),
+        ),
         ("bytes", Box::new(|| fs::write(&part, &bytes[..bytes.len() / 2]).expect("written"))),
         ("not there", Box::new(|| fs::remove_file(&part).expect("removed"))),
         #[cfg(unix)]
-        ("link", Box::new(|| {
-            let elsewhere = dir.path().join("elsewhere.safetensors");
-            fs::write(&elsewhere, &bytes).expect("written");
-            fs::remove_file(&part).expect("removed");
-            std::os::unix::fs::symlink(elsewhere, &part).expect("linked");
-        })),
+        (
+            "link",
+            Box::new(|| {
+                let elsewhere = dir.path().join("elsewhere.safetensors");
+                fs::write(&elsewhere, &bytes).expect("written");
+                fs::remove_file(&part).expect("removed");
+                std::os::unix::fs::symlink(elsewhere, &part).expect("linked");
+            }),
+        ),
     ];
     for (what, damage) in damage {
         damage();

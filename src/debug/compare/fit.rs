@@ -159,7 +159,9 @@ fn leading(found: &Tensor<f64>, wanted: Shape) -> Option<Fitted> {
     let (theirs, ours) = (found.shape().dims(), wanted.dims());
     let (&r, &width) = (theirs.last()?, ours.last()?);
     let fits = theirs.len() == ours.len() && theirs[..theirs.len() - 1] == ours[..ours.len() - 1] && r < width;
-    fits.then(|| Fitted::partial(wanted, |flat| (flat % width < r).then(|| found.data()[flat / width * r + flat % width])))
+    fits.then(|| {
+        Fitted::partial(wanted, |flat| (flat % width < r).then(|| found.data()[flat / width * r + flat % width]))
+    })
 }
 
 /// `[batch, last, width]` beside `[batch, token, width]`.

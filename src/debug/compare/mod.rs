@@ -13,10 +13,10 @@ pub mod measure;
 mod noise;
 pub mod pattern;
 mod places;
+pub mod recordings;
 mod reference;
 mod report;
 mod walk;
-pub mod recordings;
 pub mod words;
 
 use std::collections::{HashMap, HashSet};

@@ -210,7 +210,10 @@ mod tests {
         (theirs[10], theirs[11]) = (50.0, -3.0);
         let only = |axis, at, elements: &[usize], of| Pattern::Only { axis, at, elements: elements.to_vec(), of };
         let all = found(&shape, &ours, &theirs);
-        assert!(all.contains(&only(Axis::Batch, 0, &[1], 2)) && all.contains(&only(Axis::Token, 1, &[2], 3)), "{all:?}");
+        assert!(
+            all.contains(&only(Axis::Batch, 0, &[1], 2)) && all.contains(&only(Axis::Token, 1, &[2], 3)),
+            "{all:?}"
+        );
         assert_eq!(found(&shape, &ours, &ours), []);
     }
 }

@@ -47,7 +47,12 @@ struct Pair {
 ///
 /// # Errors
 /// Where no tensor is in both.
-pub(super) fn compare(session: &Session, run: usize, reference: &Reference, options: &Options) -> Result<Report, Failed> {
+pub(super) fn compare(
+    session: &Session,
+    run: usize,
+    reference: &Reference,
+    options: &Options,
+) -> Result<Report, Failed> {
     let program = &session.runs[run].program;
     let trace = session.trace(run).map_err(|e| Failed::Run(e.clone()))?;
     let numbers = |id: NodeId| -> Tensor<f64> {
@@ -176,9 +181,9 @@ fn matched(
     let mut pairs: HashMap<NodeId, Pair> = HashMap::new();
     let mut left: Vec<usize> = Vec::new();
     for (i, named) in reference.tensors.iter().enumerate() {
-        let given = own.and_then(|table| table.path_of(&named.name)).and_then(|(path, layout)| {
-            Some((program.find(&path)?, layout, "map".to_owned()))
-        });
+        let given = own
+            .and_then(|table| table.path_of(&named.name))
+            .and_then(|(path, layout)| Some((program.find(&path)?, layout, "map".to_owned())));
         let found = given.or_else(|| Some((program.find(&named.name)?, None, "names".to_owned())));
         match found {
             Some((id, layout, table)) if !pairs.contains_key(&id) => {

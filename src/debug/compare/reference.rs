@@ -8,7 +8,6 @@ use super::measure::Unit;
 use super::report::Against;
 use crate::program::{Node, NodeId};
 use crate::scenario::diagnostic::Diagnostic;
-use crate::scenario::guard;
 use crate::scenario::tensors::{Stored, read_tensors};
 use crate::scenario::{self, Loaded};
 use crate::session::{self, Session};

@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use super::alias::Target;
 use super::fit::fit;
-use super::{noise, pattern};
 use super::measure::{CellPair, HIDDEN, Kind, Mode, Sides, State, Tolerance, Unit, measure};
 use super::reference::Reference;
 use super::report::{Against, Checked, Place};
+use super::{noise, pattern};
 use crate::program::{Binary, Leaf, Node, NodeId, Op, Program, Reduction};
 use crate::tensor::{DType, Pool, Precision, Real, Tensor, Value};
 use crate::trace::{Bindings, ChainSink, Flow, Keep, Pinned, PinnedSink, RunError, Settings, Sink, evaluate, run_with};

@@ -22,7 +22,14 @@ impl Pass<'_> {
         let shape = self.b.shape(x);
         match op {
             // Given, or a choice: nothing flows back. The plan never asks.
-            Op::Leaf(Leaf::Parameter | Leaf::Input(_) | Leaf::Recorded(_) | Leaf::Constant(_) | Leaf::Mask(_) | Leaf::Random(_))
+            Op::Leaf(
+                Leaf::Parameter
+                | Leaf::Input(_)
+                | Leaf::Recorded(_)
+                | Leaf::Constant(_)
+                | Leaf::Mask(_)
+                | Leaf::Random(_),
+            )
             | Op::ArgMax
             | Op::ArgSort
             | Op::Sample => self.filled(name, shape, 0.0),

@@ -83,7 +83,8 @@ impl Recording {
         }
         let map = map_file(path).map_err(unread)?;
         let zip = map.starts_with(b"PK");
-        let mut read = if zip { npz::open(&map) } else { safetensors::open(&map) }.map_err(|why| broken(&called, &why))?;
+        let mut read =
+            if zip { npz::open(&map) } else { safetensors::open(&map) }.map_err(|why| broken(&called, &why))?;
         read.name = called;
         if read.tensors.is_empty() {
             return Err(match read.unreadable.first() {
@@ -143,14 +144,9 @@ impl Recorded {
     pub fn dtype(&self) -> DType {
         match self.stored {
             Dtype::BOOL => DType::Bool,
-            Dtype::U8
-            | Dtype::I8
-            | Dtype::U16
-            | Dtype::I16
-            | Dtype::U32
-            | Dtype::I32
-            | Dtype::U64
-            | Dtype::I64 => DType::Int,
+            Dtype::U8 | Dtype::I8 | Dtype::U16 | Dtype::I16 | Dtype::U32 | Dtype::I32 | Dtype::U64 | Dtype::I64 => {
+                DType::Int
+            }
             _ => DType::Float,
         }
     }
@@ -180,7 +176,9 @@ impl Recorded {
         }
         let own = match (self.stored, T::PRECISION) {
             (Dtype::I64, _) => here::<i64>(map, start, self.shape).map(Value::Int),
-            (Dtype::F32, Precision::F32) | (Dtype::F64, Precision::F64) => here::<T>(map, start, self.shape).map(Value::Float),
+            (Dtype::F32, Precision::F32) | (Dtype::F64, Precision::F64) => {
+                here::<T>(map, start, self.shape).map(Value::Float)
+            }
             _ => None,
         };
         let bytes = map.get(start..start + self.bytes()?)?;
@@ -203,11 +201,8 @@ impl Recorded {
 
 /// Number types that are read.
 fn is_known(dtype: Dtype) -> bool {
-    use Dtype::{BF16, BOOL, F16, F32, F64, F8_E4M3, F8_E5M2, I8, I16, I32, I64, U8, U16, U32, U64};
-    matches!(
-        dtype,
-        BOOL | U8 | I8 | U16 | I16 | U32 | I32 | U64 | I64 | F16 | BF16 | F32 | F64 | F8_E4M3 | F8_E5M2
-    )
+    use Dtype::{BF16, BOOL, F8_E4M3, F8_E5M2, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64};
+    matches!(dtype, BOOL | U8 | I8 | U16 | I16 | U32 | I32 | U64 | I64 | F16 | BF16 | F32 | F64 | F8_E4M3 | F8_E5M2)
 }
 
 /// Little-endian elements as a value of `shape`.

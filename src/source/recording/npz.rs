@@ -66,7 +66,8 @@ pub(super) fn open(map: &Arc<Mmap>) -> Result<Recording, String> {
         let mut file = archive.by_index(index).map_err(|e| e.to_string())?;
         let full = file.name().to_owned();
         let name = full.strip_suffix(".npy").unwrap_or(&full).to_owned();
-        let (size, packed, plain) = (file.size(), file.compressed_size(), file.compression() == CompressionMethod::Stored);
+        let (size, packed, plain) =
+            (file.size(), file.compressed_size(), file.compression() == CompressionMethod::Stored);
         let start = file.data_start();
         match header(&mut file) {
             Err(why) => out.unreadable.push((name, why)),

@@ -97,10 +97,7 @@ mod tests {
     fn names_sort_as_people_count() {
         let mut names = ["hidden_states_10", "hidden_states_2", "a.10.b", "a.9.c", "a.09.c", "a", "hidden_states_1"];
         names.sort_by(|a, b| natural(a, b));
-        assert_eq!(
-            names,
-            ["a", "a.9.c", "a.09.c", "a.10.b", "hidden_states_1", "hidden_states_2", "hidden_states_10"]
-        );
+        assert_eq!(names, ["a", "a.9.c", "a.09.c", "a.10.b", "hidden_states_1", "hidden_states_2", "hidden_states_10"]);
     }
 
     #[test]

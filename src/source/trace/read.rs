@@ -171,8 +171,10 @@ impl Folder {
         for weight in &self.manifest.weights {
             match by_reference(&self.path, weight) {
                 Ok(tensor) if checksum(&tensor) == Some(weight.crc32) => right += 1,
-                Ok(_) => damaged
-                    .push(Damaged { file: weight.file.clone(), why: Msg::new("trace.weight.changed").arg("path", escape(&weight.path)) }),
+                Ok(_) => damaged.push(Damaged {
+                    file: weight.file.clone(),
+                    why: Msg::new("trace.weight.changed").arg("path", escape(&weight.path)),
+                }),
                 Err(why) => damaged.push(Damaged { file: weight.file.clone(), why }),
             }
         }
