@@ -1,6 +1,5 @@
 //! A recording opened: a session with one run, whose nodes are what another program computed.
 
-use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
 use super::open::new_run;
@@ -11,7 +10,7 @@ use crate::scenario::diagnostic::Problem;
 use crate::scenario::tokenise::{Token, Vocab};
 use crate::scenario::weights::Coverage;
 use crate::scenario::{Scenario, syntax};
-use crate::source::recording::{InputIds, Recording, phase};
+use crate::source::recording::{InputIds, Recording, modules, phase};
 use crate::tensor::{Precision, Slice};
 use crate::text::{Msg, escape};
 use crate::trace::{AnyTrace, Trace};
@@ -104,8 +103,7 @@ pub(super) fn recorded_steps(
     given: &[String],
     stored: &dyn Fn(NodeId) -> String,
 ) -> Vec<Step> {
-    let parts = program.nodes().filter_map(|(_, n)| n.path.split_once('.'));
-    let modules: HashSet<&str> = parts.map(|(first, _)| first).collect();
+    let modules = modules(program.nodes().map(|(_, n)| &*n.path));
     let (mut last, mut section, mut part) = (None, 0, 0);
     let mut steps = Vec::with_capacity(program.len());
     for (id, node) in program.nodes() {

@@ -23,7 +23,7 @@ use crate::text::{Msg, escape};
 use crate::trace::ValueSource;
 
 pub use axes::{InputIds, name_axes};
-pub use order::{natural, phase};
+pub use order::{modules, natural, phase};
 
 pub use ::safetensors::Dtype;
 

@@ -65,6 +65,11 @@ pub(super) fn is_input(name: &str, inputs: &[String]) -> bool {
     inputs.iter().any(|i| i == name) || INPUTS.contains(&bare)
 }
 
+/// First words of names that have several.
+pub fn modules<'n>(names: impl Iterator<Item = &'n str>) -> HashSet<&'n str> {
+    names.filter_map(|name| name.split_once('.')).map(|(first, _)| first).collect()
+}
+
 /// The part of the model that a tensor belongs to: its name up to the first number (`encoder.layer.0`), else its first
 /// word (`embeddings`); `input` and `output` for the model's own.
 pub fn phase(name: &str, inputs: &[String], modules: &HashSet<&str>) -> String {
