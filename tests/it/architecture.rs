@@ -260,7 +260,7 @@ fn uses_are_found() {
 
 /// Files in which text is taken apart at points that are no node path: numbers of steps and sections, keys of the
 /// catalogue and of files, fields of a scenario, numbers, the expression language.
-const OTHER_POINTS: [&str; 11] = [
+const OTHER_POINTS: [&str; 16] = [
     "app/args.rs",
     "checkpoint/gguf.rs",
     "checkpoint/settings.rs",
@@ -270,6 +270,11 @@ const OTHER_POINTS: [&str; 11] = [
     "export/select.rs",
     "program/name.rs",
     "scenario/write.rs",
+    "session/trace_folder.rs",
+    "source/recording/axes.rs",
+    "source/recording/npz.rs",
+    "source/recording/order.rs",
+    "source/trace/read.rs",
     "text/number.rs",
     "walkthrough/backward.rs",
 ];
