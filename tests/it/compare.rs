@@ -309,7 +309,7 @@ fn what_cannot_be_compared_is_told() {
         (&["water_class", "missing.ron"], "missing.ron"),
         (&["water_class", text(&nobody), "--map", text(&no_map)], "is no map of names to paths"),
         (&["water_class", text(&nobody), "--map", text(&bad_path)], "did you mean encoder.0.self_attn.q"),
-        (&["water_class", text(&nobody), "--map", "missing.json"], "cannot read the table of names missing.json"),
+        (&["water_class", text(&nobody), "--map", "missing.json"], "missing.json cannot be read"),
         (&["water_class", text(&nobody), "--run", "none"], "none"),
         (&["water_class", "encoder_char", "--run", "training"], "has no run called training"),
         (&["water_class", text(&nobody), "--rtol=-1"], "--rtol"),
