@@ -8,6 +8,7 @@ use super::open_recorded::Verified;
 use super::{Failure, check_decoding, check_gradients, check_lints, common, value};
 use crate::debug::expected::{self, Compared, Wrong};
 use crate::debug::lints::{self, Decoding, Finding};
+use crate::debug::tiles;
 use crate::session::Session;
 use crate::text::number::exact;
 use crate::text::{Lang, Msg, escape};
@@ -61,10 +62,11 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     let session = common::open(&args.scenario, &args.inputs, global, None, lang)?;
     let only = args.run.as_deref().map(|name| common::run(&session, name)).transpose()?;
     let wanted = |run: usize| only.is_none_or(|o| o == run);
-    let mut runs = Vec::new();
+    let (mut runs, mut tiled) = (Vec::new(), Vec::new());
     for i in (0..session.runs.len()).filter(|i| wanted(*i)) {
         let trace = session.trace(i).map_err(common::cannot_run)?;
         runs.push(replay(&session.runs[i].name, trace));
+        tiled.push((i, tiles::report(trace, session.precision)));
     }
     let expected = expected::compare(&session).map_err(Failure::User)?;
     let decoding = Decoding::of(&session, wanted).map_err(|e| Failure::User(e.message()))?;
@@ -75,11 +77,13 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     let good = verified.as_ref().is_none_or(Verified::good)
         && runs.iter().all(|r| r.different == 0)
         && expected.iter().all(|e| e.wrong.is_empty())
+        && tiled.iter().all(|(_, r)| r.as_ref().is_none_or(|r| r.wrong == 0))
         && check_lints::good(&lints, args.strict)
         && gradients.as_ref().is_none_or(check_gradients::Report::good);
     let mut out = BufWriter::new(io::stdout().lock());
     if args.json {
         let mut json = to_json(&session, &runs, &expected, good);
+        json["tiles"] = tiles_json(&session, &tiled);
         json["decoding"] = decoding.to_json();
         json["lints"] = check_lints::to_json(&session, &lints, lang);
         if let Some(g) = &gradients {
@@ -96,6 +100,20 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
         }
         if let Some(g) = &gradients {
             g.text(&mut out, lang)?;
+        }
+        for (run, report) in &tiled {
+            if let Some(r) = report {
+                let msg = Msg::new("check.tiles")
+                    .arg("run", escape(&session.runs[*run].name))
+                    .arg("attentions", r.attentions)
+                    .arg("within", r.rows - r.wrong)
+                    .arg("rows", r.rows)
+                    .arg("largest", format!("{:.3}", r.largest))
+                    .arg("bytes", r.bytes)
+                    .arg("unfused", r.unfused_bytes)
+                    .arg("flops", r.flops);
+                writeln!(out, "{}", msg.render(lang))?;
+            }
         }
         let found = Found { runs: &runs, expected: &expected, decoding: &decoding, lints: &lints };
         found.write_text(&mut out, &session, good, lang)?;
@@ -178,6 +196,24 @@ impl Found<'_> {
         let verdict = Msg::new(if good { "check.good" } else { "check.bad" });
         writeln!(out, "{}", say(verdict))
     }
+}
+
+/// Attention in tiles or bands, a run each; runs without are left out.
+fn tiles_json(session: &Session, tiled: &[(usize, Option<tiles::Report>)]) -> serde_json::Value {
+    let each = tiled.iter().filter_map(|(run, r)| {
+        let r = r.as_ref()?;
+        Some(serde_json::json!({
+            "run": session.runs[*run].name,
+            "attentions": r.attentions,
+            "rows": r.rows,
+            "wrong": r.wrong,
+            "largest_share_of_bound": r.largest,
+            "flops": r.flops,
+            "bytes": r.bytes,
+            "unfused_bytes": r.unfused_bytes,
+        }))
+    });
+    each.collect()
 }
 
 /// Cells of one expectation that the text lists.

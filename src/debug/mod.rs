@@ -16,6 +16,7 @@ pub mod nan;
 pub mod quiz;
 pub mod side;
 pub mod teacher;
+pub mod tiles;
 pub mod timeline;
 pub mod tree;
 pub mod whatif;

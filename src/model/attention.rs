@@ -1,9 +1,15 @@
 //! Attention: projections, scores, masks, softmax or linear attention, and the output projection.
 
 use super::blocks::{Context, Drop, dropout};
-use super::config::{AttentionKind, MaskBy, MaskFillConfig, Scale, SoftmaxShift};
+use super::config::{
+    Algorithm, AttentionConfig, AttentionKind, MaskBy, MaskFillConfig, NormConfig, QkNorm, Scale, SoftmaxShift,
+};
+use super::latent;
 use super::masks::MaskSpec;
+use super::norm::{norm, norm_of};
 use super::params::ResolvedLayer;
+use super::positions::LayerPositions;
+use super::tiled;
 use crate::program::composite::{self, Shift};
 use crate::program::{Affine, Binary, BuildError, Builder, Constant, NodeId, Reduction, ScopeKind};
 use crate::tensor::{Axis, Shape};
@@ -18,23 +24,42 @@ pub(super) struct Source {
     pub past: Option<(NodeId, NodeId)>,
     /// Not computed at all: these (cross-attention after the first decoding call).
     pub fixed: Option<(NodeId, NodeId)>,
+    /// How positions enter.
+    pub positions: LayerPositions,
+    /// Queries, keys and values before they are split into heads, where they are given.
+    pub given: Option<[NodeId; 3]>,
 }
 
-/// `x·Wᵀ + b`, split into heads: `[batch, token, in] → [batch, head, token, width]`.
-fn projection(
-    b: &mut Builder,
-    name: &str,
-    base: &str,
-    x: NodeId,
-    heads: (Axis, usize),
-    width: (Axis, usize),
-    (bias, clip): (bool, Option<f64>),
-) -> Built {
+/// Keys and values.
+pub(super) type Projected = (NodeId, NodeId);
+
+/// How a projection is split into heads, and what is done to it before.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Projection<'a> {
+    pub heads: (Axis, usize),
+    pub width: (Axis, usize),
+    pub bias: bool,
+    /// Kept between −c and c.
+    pub clip: Option<f64>,
+    /// A norm over all heads together: its name, the path of its parameters, its settings.
+    pub norm: Option<(&'a str, &'a str, &'a NormConfig)>,
+}
+
+/// `x·Wᵀ + b`, split into heads: `[batch, token, in] → [batch, head, token, width]`. Parameters are at `base`.
+pub(super) fn projection(b: &mut Builder, name: &str, base: &str, x: NodeId, how: &Projection<'_>) -> Built {
     let d = b.shape(x).dims()[2];
-    let out = heads.1 * width.1;
-    let weight = b.parameter(&format!("{base}.{name}.weight"), Shape::named(&[(Axis::Out, out), (Axis::In, d)]))?;
-    let bias =
-        bias.then(|| b.parameter(&format!("{base}.{name}.bias"), Shape::named(&[(Axis::Out, out)]))).transpose()?;
+    let out = how.heads.1 * how.width.1;
+    let weight = b.parameter(&format!("{base}.weight"), Shape::named(&[(Axis::Out, out), (Axis::In, d)]))?;
+    let bias = how.bias.then(|| b.parameter(&format!("{base}.bias"), Shape::named(&[(Axis::Out, out)]))).transpose()?;
+    if let Some((norm_name, norm_base, cfg)) = how.norm {
+        // A norm over the whole width comes before the split, and is a composite to look into.
+        let mut flat = composite::linear(b, &format!("{name}_flat"), x, weight, bias, Axis::Out)?;
+        flat = norm(b, norm_name, norm_base, flat, cfg)?;
+        if let Some(c) = how.clip {
+            flat = composite::clamp(b, &format!("{name}_clipped"), flat, c)?;
+        }
+        return b.scope(name, ScopeKind::Linear, |b| composite::split_heads(b, "", flat, how.heads, how.width));
+    }
     b.scope(name, ScopeKind::Linear, |b| {
         let mut y = b.matmul_bt("product", x, weight)?;
         b.inline(y);
@@ -42,12 +67,93 @@ fn projection(
             y = b.binary("biased", Binary::Add, y, bias)?;
             b.inline(y);
         }
-        if let Some(c) = clip {
+        if let Some(c) = how.clip {
             y = composite::clamp(b, "clipped", y, c)?;
             b.inline(y);
         }
-        composite::split_heads(b, "", y, heads, width)
+        composite::split_heads(b, "", y, how.heads, how.width)
     })
+}
+
+/// What is split into heads as it is.
+fn unprojected(b: &mut Builder, name: &str, x: NodeId, how: &Projection<'_>) -> Built {
+    b.scope(name, ScopeKind::Linear, |b| composite::split_heads(b, "", x, how.heads, how.width))
+}
+
+/// A norm of each head of `x [batch, head, token, d_k]`, where the layer has one.
+fn head_norm(b: &mut Builder, name: &str, base: &str, l: &ResolvedLayer, x: NodeId) -> Built {
+    let s = b.shape(x);
+    let width = (Axis::DK, s.dims()[3]);
+    let shape = match l.attention.qk_norm {
+        QkNorm::None | QkNorm::Full => return Ok(x),
+        QkNorm::PerHead => Shape::named(&[width]),
+        QkNorm::PerHeadOwn => Shape::named(&[(s.axes()[1], s.dims()[1]), width]),
+    };
+    norm_of(b, name, &format!("{base}.{name}"), x, &l.norm, shape)
+}
+
+/// Queries `[batch, head, token, d_k]` from hidden states.
+fn queries(
+    b: &mut Builder,
+    base: &str,
+    l: &ResolvedLayer,
+    x: NodeId,
+    given: Option<[NodeId; 3]>,
+    positions: &LayerPositions,
+) -> Built {
+    if let Some(latent) = &l.attention.latent {
+        return latent::queries(b, base, l, latent, x, positions.rotation);
+    }
+    let [bias, ..] = l.attention.biases();
+    let norm_base = format!("{base}.q_norm");
+    let norm = (l.attention.qk_norm == QkNorm::Full).then_some(("q_norm", norm_base.as_str(), &l.norm));
+    let how =
+        Projection { heads: (Axis::Head, l.heads), width: (Axis::DK, l.d_k), bias, clip: l.attention.clip_qkv, norm };
+    let q = if l.attention.projections {
+        projection(b, "q", &format!("{base}.q"), x, &how)?
+    } else {
+        unprojected(b, "q", given.map_or(x, |g| g[0]), &how)?
+    };
+    let q = head_norm(b, "q_norm", base, l, q)?;
+    rotated(b, "q_rotated", l, q, positions)
+}
+
+/// Keys `[batch, kv_head, token, d_k]` and values `[batch, kv_head, token, d_v]` from hidden states.
+fn keys_values(
+    b: &mut Builder,
+    base: &str,
+    l: &ResolvedLayer,
+    source: &Source,
+    positions: &LayerPositions,
+) -> Result<Projected, BuildError> {
+    let x = source.xkv;
+    if let Some(latent) = &l.attention.latent {
+        return latent::keys_values(b, base, l, latent, x, positions.rotation);
+    }
+    let [_, k_bias, v_bias] = l.attention.biases();
+    let heads = (if l.kv_heads == l.heads { Axis::Head } else { Axis::KvHead }, l.kv_heads);
+    let clip = l.attention.clip_qkv;
+    let norm_base = format!("{base}.k_norm");
+    let norm = (l.attention.qk_norm == QkNorm::Full).then_some(("k_norm", norm_base.as_str(), &l.norm));
+    let how = Projection { heads, width: (Axis::DK, l.d_k), bias: k_bias, clip, norm };
+    let values = Projection { heads, width: (Axis::DV, l.d_v), bias: v_bias, clip, norm: None };
+    let (k, v) = if l.attention.projections {
+        let k = projection(b, "k", &format!("{base}.k"), x, &how)?;
+        (k, projection(b, "v", &format!("{base}.v"), x, &values)?)
+    } else {
+        let given = |i: usize| source.given.map_or(x, |g| g[i]);
+        let k = unprojected(b, "k", given(1), &how)?;
+        (k, unprojected(b, "v", given(2), &values)?)
+    };
+    let k = head_norm(b, "k_norm", base, l, k)?;
+    Ok((rotated(b, "k_rotated", l, k, positions)?, v))
+}
+
+fn rotated(b: &mut Builder, name: &str, l: &ResolvedLayer, x: NodeId, positions: &LayerPositions) -> Built {
+    match positions.rotation {
+        Some(r) => composite::rotary(b, name, x, (r.sin, r.cos), r.dim.unwrap_or(l.d_k), r.interleaved),
+        None => Ok(x),
+    }
 }
 
 #[allow(clippy::too_many_arguments)]
@@ -63,27 +169,12 @@ pub(super) fn attention(
 ) -> Result<(NodeId, (NodeId, NodeId)), BuildError> {
     b.scope(name, ScopeKind::Attention, |b| {
         let cfg = &l.attention;
-        let biases = cfg.biases().map(|bias| (bias, cfg.clip_qkv));
-        let kv_axis = if l.kv_heads == l.heads { Axis::Head } else { Axis::KvHead };
-        let side = |b: &mut Builder, name: &str, i: usize, x: NodeId, heads: (Axis, usize), width: (Axis, usize)| {
-            if cfg.projections {
-                return projection(b, name, base, x, heads, width, biases[i]);
-            }
-            let x = ctx.given.map_or(x, |given| given[i]);
-            b.scope(name, ScopeKind::Linear, |b| composite::split_heads(b, "", x, heads, width))
-        };
-        let mut q = side(b, "q", 0, xq, (Axis::Head, l.heads), (Axis::DK, l.d_k))?;
-        let rotate = |b: &mut Builder, name: &str, x: NodeId| match ctx.rotation {
-            Some(r) => composite::rotary(b, name, x, (r.sin, r.cos), r.dim.unwrap_or(l.d_k), r.interleaved),
-            None => Ok(x),
-        };
-        q = rotate(b, "q_rotated", q)?;
+        let positions = in_layer(b, base, l, xq, source)?;
+        let q = queries(b, base, l, xq, source.given, &positions)?;
         let (k, v) = if let Some(kv) = source.fixed {
             kv
         } else {
-            let k = side(b, "k", 1, source.xkv, (kv_axis, l.kv_heads), (Axis::DK, l.d_k))?;
-            let v = side(b, "v", 2, source.xkv, (kv_axis, l.kv_heads), (Axis::DV, l.d_v))?;
-            let k = rotate(b, "k_rotated", k)?;
+            let (k, v) = keys_values(b, base, l, source, &positions)?;
             match source.past {
                 Some((past_k, past_v)) => {
                     (b.concat("k_cache", 2, &[past_k, k])?, b.concat("v_cache", 2, &[past_v, v])?)
@@ -91,8 +182,10 @@ pub(super) fn attention(
                 None => (k, v),
             }
         };
+        let sinks = cfg.sinks.then(|| b.parameter(&format!("{base}.sinks"), Shape::named(&[(Axis::Head, l.heads)])));
+        let how = Scored { positions: &positions, sinks: sinks.transpose()? };
         let context = match cfg.kind {
-            AttentionKind::Softmax => softmax_attention(b, l, q, k, v, mask, ctx)?,
+            AttentionKind::Softmax => softmax_attention(b, l, (q, k, v), mask, &how, ctx)?,
             AttentionKind::Linear => linear_attention(b, l, q, k, v, mask)?,
         };
         let s = b.shape(context);
@@ -117,8 +210,40 @@ pub(super) fn attention(
     })
 }
 
+/// What takes part in the scores besides queries and keys.
+pub(super) struct Scored<'a> {
+    pub positions: &'a LayerPositions,
+    /// A learned score of each head, `[head]`.
+    pub sinks: Option<NodeId>,
+}
+
+/// The positions of this layer, with the bias that it alone learns.
+fn in_layer(
+    b: &mut Builder,
+    base: &str,
+    l: &ResolvedLayer,
+    xq: NodeId,
+    source: &Source,
+) -> Result<LayerPositions, BuildError> {
+    let mut positions = source.positions;
+    if let Some(relative) = positions.own_table {
+        let tokens = b.shape(xq).dims()[1];
+        let first = source.past.map_or(0, |(k, _)| b.shape(k).dims()[2]);
+        let at = format!("{base}.relative");
+        positions.bias = Some(relative.build(b, "relative", &at, (l.heads, l.causal), tokens, first)?);
+    }
+    Ok(positions)
+}
+
 /// `a · b` where query heads may share key/value heads: `[b, h, q, x]` and `[b, kv, x or k, …]`.
-fn grouped_product(b: &mut Builder, name: &str, l: &ResolvedLayer, a: NodeId, c: NodeId, transpose: bool) -> Built {
+pub(super) fn grouped_product(
+    b: &mut Builder,
+    name: &str,
+    l: &ResolvedLayer,
+    a: NodeId,
+    c: NodeId,
+    transpose: bool,
+) -> Built {
     let product = |b: &mut Builder, name: &str, a, c| {
         if transpose { b.matmul_bt(name, a, c) } else { b.matmul(name, a, c) }
     };
@@ -140,16 +265,34 @@ fn grouped_product(b: &mut Builder, name: &str, l: &ResolvedLayer, a: NodeId, c:
     b.reshape(name, grouped, Shape::named(&[d(&s, 0), (Axis::Head, l.heads), d(&s, 3), d(&s, 4)]))
 }
 
-fn scores(b: &mut Builder, l: &ResolvedLayer, q: NodeId, k: NodeId, d_model: usize) -> Built {
-    let raw = grouped_product(b, "scores_raw", l, q, k, true)?;
+/// The scores before the mask, `[batch, head, query, key]`: the last of these nodes that the layer has.
+pub(super) fn scores(
+    b: &mut Builder,
+    l: &ResolvedLayer,
+    q: NodeId,
+    k: NodeId,
+    positions: &LayerPositions,
+    d_model: usize,
+) -> Built {
+    let mut raw = grouped_product(b, "scores_raw", l, q, k, true)?;
     let axes = [Axis::Batch, Axis::Head, Axis::Query, Axis::Key];
     b.name_axes(raw, &axes);
-    match l.attention.scale {
-        Scale::SqrtDk => b.affine("scores", Affine::Div((l.d_k as f64).sqrt()), raw),
-        Scale::SqrtDModel => b.affine("scores", Affine::Div((d_model as f64).sqrt()), raw),
-        Scale::By(c) => b.affine("scores", Affine::Mul(c), raw),
-        Scale::None => b.reshape("scores", raw, b.shape(raw)),
+    if let Some(bias) = positions.raw_bias {
+        raw = b.binary("scores_positioned", Binary::Add, raw, bias)?;
     }
+    let mut scores = match l.attention.scale {
+        Scale::SqrtDk => b.affine("scores", Affine::Div((l.d_k as f64).sqrt()), raw)?,
+        Scale::SqrtDModel => b.affine("scores", Affine::Div((d_model as f64).sqrt()), raw)?,
+        Scale::By(c) => b.affine("scores", Affine::Mul(c), raw)?,
+        Scale::None => b.reshape("scores", raw, b.shape(raw))?,
+    };
+    if let Some(c) = l.attention.softcap {
+        scores = composite::softcap(b, "scores_capped", scores, c)?;
+    }
+    if let Some(bias) = positions.bias {
+        scores = b.binary("scores_biased", Binary::Add, scores, bias)?;
+    }
+    Ok(scores)
 }
 
 /// Softmax attention alone, without projections and dropout: q `[batch, head, query, d_k]`, k `[batch, kv_head, key, d_k]`,
@@ -167,55 +310,101 @@ pub fn attend(
     let ctx = Context {
         d_model,
         residual_multiplier: 1.0,
-        rotation: None,
+        positions: &[],
         drop: Drop::default(),
         own_masks: &[],
         memory: None,
         cross_masks: &[],
         given: None,
     };
-    softmax_attention(b, layer, q, k, v, mask, &ctx)
+    let how = Scored { positions: &LayerPositions::default(), sinks: None };
+    softmax_attention(b, layer, (q, k, v), mask, &how, &ctx)
+}
+
+/// What a masked score becomes.
+pub(super) fn fill_of(cfg: &AttentionConfig) -> f64 {
+    match cfg.fill {
+        MaskFillConfig::NegInfinity => f64::NEG_INFINITY,
+        MaskFillConfig::TypeMinimum => f64::MIN,
+        MaskFillConfig::Value(x) => x,
+    }
+}
+
+pub(super) fn shift_of(cfg: &AttentionConfig) -> Shift {
+    match cfg.softmax {
+        SoftmaxShift::WhenNeeded => Shift::WhenNeeded,
+        SoftmaxShift::Always => Shift::Always,
+        SoftmaxShift::Never => Shift::Never,
+    }
+}
+
+/// The scores with what the mask hides filled, `masked_scores`; as they are where nothing is hidden.
+pub(super) fn masked(b: &mut Builder, cfg: &AttentionConfig, scores: NodeId, mask: Option<&MaskSpec>) -> Built {
+    let Some(mask) = mask else {
+        return Ok(scores);
+    };
+    let fill = fill_of(cfg);
+    b.inline(scores);
+    let leaf = b.mask("mask", mask.shape, mask.reasons.clone())?;
+    match cfg.mask_by {
+        MaskBy::Replacing => masked_fill(b, "masked_scores", scores, leaf, fill),
+        MaskBy::Adding => {
+            let zero = b.constant("mask_zero", mask.shape, Constant::Filled(0.0))?;
+            b.inline(zero);
+            let bias = b.mask_fill("mask_bias", zero, leaf, fill)?;
+            b.binary("masked_scores", Binary::Add, scores, bias)
+        }
+    }
 }
 
 fn softmax_attention(
     b: &mut Builder,
     l: &ResolvedLayer,
-    q: NodeId,
-    k: NodeId,
-    v: NodeId,
+    (q, k, v): (NodeId, NodeId, NodeId),
     mask: Option<&MaskSpec>,
+    how: &Scored<'_>,
     ctx: &Context<'_>,
 ) -> Built {
     let cfg = &l.attention;
-    let mut scores = scores(b, l, q, k, ctx.d_model)?;
-    let fill = match cfg.fill {
-        MaskFillConfig::NegInfinity => f64::NEG_INFINITY,
-        MaskFillConfig::TypeMinimum => f64::MIN,
-        MaskFillConfig::Value(x) => x,
-    };
-    if let Some(mask) = mask {
-        b.inline(scores);
-        let leaf = b.mask("mask", mask.shape, mask.reasons.clone())?;
-        scores = match cfg.mask_by {
-            MaskBy::Replacing => masked_fill(b, "masked_scores", scores, leaf, fill)?,
-            MaskBy::Adding => {
-                let zero = b.constant("mask_zero", mask.shape, Constant::Filled(0.0))?;
-                b.inline(zero);
-                let bias = b.mask_fill("mask_bias", zero, leaf, fill)?;
-                b.binary("masked_scores", Binary::Add, scores, bias)?
-            }
-        };
+    match cfg.algorithm {
+        Algorithm::Plain => {}
+        Algorithm::Tiled { queries, keys } => {
+            return tiled::tiled(b, l, (q, k, v), mask, how, ctx, (queries, keys));
+        }
+        Algorithm::Banded if cfg.window.is_some() && mask.is_some() => {
+            return tiled::banded(b, l, (q, k, v), mask, how, ctx);
+        }
+        // Attention to the encoder has no window.
+        Algorithm::Banded => {}
     }
-    let shift = match cfg.softmax {
-        SoftmaxShift::WhenNeeded => Shift::WhenNeeded,
-        SoftmaxShift::Always => Shift::Always,
-        SoftmaxShift::Never => Shift::Never,
+    let scores = scores(b, l, q, k, how.positions, ctx.d_model)?;
+    let scores = masked(b, cfg, scores, mask)?;
+    let shift = shift_of(cfg);
+    let mut weights = if let Some(sinks) = how.sinks {
+        weights_with_sinks(b, scores, sinks, shift)?
+    } else {
+        let emptiable = mask.is_some() && fill_of(cfg) == f64::NEG_INFINITY;
+        composite::softmax(b, "weights", scores, shift, emptiable)?
     };
-    let emptiable = mask.is_some() && fill == f64::NEG_INFINITY;
-    let mut weights = composite::softmax(b, "weights", scores, shift, emptiable)?;
     weights = dropout(b, "weights_dropped", weights, ctx.drop.attention, ctx.drop.seed)?;
     let context = grouped_product(b, "context", l, weights, v, false)?;
     Ok(b.name_axes(context, &[Axis::Batch, Axis::Head, Axis::Token, Axis::DV]))
+}
+
+/// A softmax over the keys and one more column, the head's own score, which is then left out.
+fn weights_with_sinks(b: &mut Builder, scores: NodeId, sinks: NodeId, shift: Shift) -> Built {
+    let s = b.shape(scores);
+    let (batch, heads, queries, keys) = (s.dims()[0], s.dims()[1], s.dims()[2], s.dims()[3]);
+    let column = [(Axis::One, 1), (Axis::Head, heads), (Axis::One, 1), (Axis::One, 1)];
+    let column = b.reshape("sinks_column", sinks, Shape::named(&column))?;
+    let all = [(Axis::Batch, batch), (Axis::Head, heads), (Axis::Query, queries), (Axis::Key, 1)];
+    let zeros = b.constant("sinks_zeros", Shape::named(&all), Constant::Filled(0.0))?;
+    b.inline(column);
+    b.inline(zeros);
+    let column = b.binary("sink_scores", Binary::Add, zeros, column)?;
+    let both = b.concat("scores_with_sink", 3, &[scores, column])?;
+    let weights = composite::softmax(b, "weights_with_sink", both, shift, false)?;
+    b.slice("weights", weights, 3, 0, keys)
 }
 
 /// `fill` where the mask is true; a mask of lower rank holds for all leading axes.

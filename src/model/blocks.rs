@@ -11,20 +11,11 @@ use super::ffn::ffn;
 use super::masks::MaskSpec;
 use super::norm::norm;
 use super::params::{ResolvedLayer, weight_group};
+use super::positions::LayerPositions;
 use crate::program::composite;
 use crate::program::{Affine, Binary, BuildError, Builder, NodeId, ScopeKind};
 
 type Built = Result<NodeId, BuildError>;
-
-/// Rotary tables and how to use them.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Rotation {
-    pub sin: NodeId,
-    pub cos: NodeId,
-    /// Components that rotate; `None`: all.
-    pub dim: Option<usize>,
-    pub interleaved: bool,
-}
 
 /// Dropout of a training run.
 #[derive(Clone, Copy, Debug, Default)]
@@ -50,7 +41,8 @@ pub(super) struct Context<'a> {
     pub d_model: usize,
     /// What a sublayer gives is multiplied by this.
     pub residual_multiplier: f64,
-    pub rotation: Option<Rotation>,
+    /// How positions enter self-attention, by layer; none for attention that has no positions.
+    pub positions: &'a [LayerPositions],
     pub drop: Drop,
     /// Masks of self-attention, by layer.
     pub own_masks: &'a [Option<MaskSpec>],
@@ -193,7 +185,8 @@ impl Layer<'_, '_> {
 
     fn self_attention(&mut self, y: NodeId) -> Built {
         let past = self.cache.as_mut().map(|c| slot(&mut c.own, self.i));
-        let source = Source { xkv: y, past: past.flatten(), fixed: None };
+        let positions = self.ctx.positions.get(self.i).copied().unwrap_or_default();
+        let source = Source { xkv: y, past: past.flatten(), fixed: None, positions, given: self.ctx.given };
         let mask = self.ctx.own_masks.get(self.i).and_then(Option::as_ref);
         let at = format!("{}.self_attn", self.base);
         let (out, kv) = attention(self.b, "self_attn", &at, self.cfg, y, &source, mask, self.ctx)?;
@@ -205,11 +198,11 @@ impl Layer<'_, '_> {
 
     fn cross_attention(&mut self, y: NodeId, memory: NodeId) -> Built {
         let fixed = self.cache.as_mut().and_then(|c| slot(&mut c.cross, self.i));
-        let source = Source { xkv: memory, past: None, fixed };
-        let unrotated = Context { rotation: None, given: None, ..*self.ctx };
+        // Distances between a source and a target mean nothing.
+        let source = Source { xkv: memory, past: None, fixed, positions: LayerPositions::default(), given: None };
         let mask = self.ctx.cross_masks.get(self.i).and_then(Option::as_ref);
         let at = format!("{}.cross_attn", self.base);
-        let (out, kv) = attention(self.b, "cross_attn", &at, self.cfg, y, &source, mask, &unrotated)?;
+        let (out, kv) = attention(self.b, "cross_attn", &at, self.cfg, y, &source, mask, self.ctx)?;
         if let Some(c) = self.cache.as_mut() {
             c.cross[self.i] = Some(kv);
         }

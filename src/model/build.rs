@@ -1,12 +1,12 @@
 //! A model's run as a program: embedding, encoder, decoder, output head, loss.
 
-use super::blocks::{self, Cache, Context, Drop, Rotation};
-use super::config::{ModelConfig, PairLayout, Positions};
+use super::blocks::{self, Cache, Context, Drop};
+use super::config::ModelConfig;
 use super::loss::{Loss, Read};
 use super::masks::{GivenMask, Hidden, MaskSpec};
 use super::norm::norm;
 use super::params::{Resolved, ResolvedLayer, VocabSizes, resolve};
-use super::{embedding, heads};
+use super::{embedding, heads, positions};
 use crate::program::composite::{self, Places};
 use crate::program::{BuildError, Builder, Constant, NodeId, Program, ScopeKind};
 use crate::tensor::{Axis, Shape};
@@ -339,11 +339,12 @@ impl<'a> ModelBuilder<'a> {
         let config = self.config;
         let given = self.given.filter(|_| side == "encoder");
         self.b.scope(side, ScopeKind::Stack, |b| {
+            // The tables of positions stand once, before the layers.
+            let positions = positions::of_layers(b, side, &config.positions, layers, places)?;
             let ctx = Context {
                 d_model,
                 residual_multiplier: config.residual_multiplier,
-                // The tables of rotary positions stand once, before the layers.
-                rotation: rotation(b, &config.positions, places, layers)?,
+                positions: &positions,
                 drop,
                 own_masks,
                 memory: memory.map(|m| m.0),
@@ -413,22 +414,6 @@ impl<'a> Places<'a> {
             _ => Places::From { first, tokens },
         }
     }
-}
-
-fn rotation(
-    b: &mut Builder,
-    positions: &Positions,
-    places: Places<'_>,
-    layers: &[ResolvedLayer],
-) -> Result<Option<Rotation>, BuildError> {
-    let Positions::Rotary { layout, base, dim } = *positions else {
-        return Ok(None);
-    };
-    let width = dim.unwrap_or_else(|| layers.first().map_or(0, |l| l.d_k));
-    b.scope("rotary", ScopeKind::Group, |b| {
-        let (sin, cos) = composite::waves(b, places.under_heads(), width, base)?;
-        Ok(Some(Rotation { sin, cos, dim, interleaved: layout == PairLayout::Interleaved }))
-    })
 }
 
 fn own_masks(

@@ -6,7 +6,11 @@
 use serde::{Deserialize, Serialize};
 
 pub use super::heads::{ClassifierConfig, ClassifierInput, HeadTransform, PoolerConfig};
+pub use super::latent::LatentConfig;
+pub use super::moe::{ExpertsConfig, RouterScores};
 use super::own::{AttentionOverrides, FfnOverrides, NormOverrides};
+pub use super::positions::RotaryScaling;
+pub use super::tiled::Algorithm;
 
 /// A whole model. `encoder` alone, `decoder` alone, or both (then the decoder may attend to the encoder).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -116,8 +120,9 @@ impl Default for EmbeddingConfig {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub enum Positions {
-    /// Not at all.
+    /// Not at all; `Absent` where a layer's own setting is written, since `None` there means that it has none.
     #[default]
+    #[serde(alias = "Absent")]
     None,
     /// sin/cos of position / base^(2i/d_model), added to the embedding.
     Sinusoidal {
@@ -150,11 +155,44 @@ pub enum Positions {
         /// Only the first so many components of a head rotate; all unless given.
         #[serde(default)]
         dim: Option<usize>,
+        /// How wavelengths are stretched for longer texts.
+        #[serde(default)]
+        scaling: RotaryScaling,
+    },
+    /// −slope·|query − key| is added to the scores, a slope for each head (Press et al. 2022).
+    Alibi {
+        /// The sum is scaled, not only the scores (Falcon).
+        #[serde(default)]
+        scaled: bool,
+    },
+    /// A learned number for each range of distances and each head is added to the scores (T5).
+    Relative {
+        /// Ranges.
+        #[serde(default = "thirty_two")]
+        buckets: usize,
+        /// Distances from here on share a range.
+        #[serde(default = "hundred_twenty_eight")]
+        max_distance: usize,
+        /// All layers of a stack have one table.
+        #[serde(default = "yes")]
+        shared: bool,
     },
 }
 
 fn ten_thousand() -> f64 {
     10_000.0
+}
+
+fn thirty_two() -> usize {
+    32
+}
+
+fn hundred_twenty_eight() -> usize {
+    128
+}
+
+fn yes() -> bool {
+    true
 }
 
 fn one() -> f64 {
@@ -309,6 +347,32 @@ pub struct AttentionConfig {
     pub mask_by: MaskBy,
     /// Whether a softmax subtracts the row's maximum.
     pub softmax: SoftmaxShift,
+    /// Positions of these layers, instead of the model's: `Rotary`, `Alibi`, `Relative` or `None`.
+    pub positions: Option<Positions>,
+    /// Norms of queries and keys, of the layer's kind.
+    pub qk_norm: QkNorm,
+    /// c·tanh(score/c), before the mask (Gemma 2).
+    pub softcap: Option<f64>,
+    /// A learned score of each head takes part in the softmax and reads nothing (gpt-oss).
+    pub sinks: bool,
+    /// Queries, keys and values from narrow latents (DeepSeek).
+    pub latent: Option<LatentConfig>,
+    /// How the softmax is computed: all at once, in tiles, or with a window in bands.
+    pub algorithm: Algorithm,
+}
+
+/// Norms of queries and keys.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub enum QkNorm {
+    /// None.
+    #[default]
+    None,
+    /// Of each head, with one γ for all (Qwen3, Gemma 3).
+    PerHead,
+    /// Of each head, with a γ of its own (Cohere, StableLM).
+    PerHeadOwn,
+    /// Of all heads together (OLMo 2).
+    Full,
 }
 
 impl AttentionConfig {
@@ -336,6 +400,12 @@ impl Default for AttentionConfig {
             fill: MaskFillConfig::NegInfinity,
             mask_by: MaskBy::Replacing,
             softmax: SoftmaxShift::WhenNeeded,
+            positions: None,
+            qk_norm: QkNorm::None,
+            softcap: None,
+            sinks: false,
+            latent: None,
+            algorithm: Algorithm::Plain,
         }
     }
 }
@@ -418,6 +488,8 @@ pub struct FfnConfig {
     pub clamp: Option<f64>,
     /// Added to x·V1 before the product: act(x·W1)·(x·V1 + offset) (gpt-oss: 1).
     pub linear_offset: f64,
+    /// Many such networks, of which each token goes through a few.
+    pub experts: Option<ExpertsConfig>,
 }
 
 impl FfnConfig {
@@ -438,6 +510,7 @@ impl Default for FfnConfig {
             w2_bias: None,
             clamp: None,
             linear_offset: 0.0,
+            experts: None,
         }
     }
 }

@@ -104,8 +104,9 @@ pub(super) fn embed(
                 let p = b.gather("positions", Pick::Rows, table, ids)?;
                 b.binary(sum, Binary::Add, x, p)?
             }
-            Positions::None | Positions::Rotary { .. } if after => x,
-            Positions::None | Positions::Rotary { .. } => b.reshape("out", x, b.shape(x))?,
+            // The others enter in attention.
+            _ if after => x,
+            _ => b.reshape("out", x, b.shape(x))?,
         };
         if cfg.norm {
             x = norm(b, "norm", &format!("{base}.norm"), x, &config.norm)?;

@@ -2,6 +2,7 @@
 
 use super::blocks::{Context, dropout};
 use super::config::Activation;
+use super::moe;
 use super::params::ResolvedLayer;
 use crate::program::composite;
 use crate::program::{Affine, Binary, BuildError, Builder, NodeId, ScopeKind, Unary};
@@ -13,6 +14,9 @@ type Built = Result<NodeId, BuildError>;
 pub(super) fn ffn(b: &mut Builder, base: &str, l: &ResolvedLayer, x: NodeId, ctx: &Context<'_>) -> Built {
     b.scope("ffn", ScopeKind::FeedForward, |b| {
         let base = format!("{base}.ffn");
+        if let Some(c) = &l.ffn.experts {
+            return moe::experts(b, &base, l, c, x, ctx);
+        }
         let d = ctx.d_model;
         let dense = |b: &mut Builder, name: &str, key: &str, bias: bool, x: NodeId, from: usize, to: (Axis, usize)| {
             let shape = Shape::named(&[(Axis::Out, to.1), (Axis::In, from)]);

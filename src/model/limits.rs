@@ -1,6 +1,6 @@
 //! How much a run records, estimated before anything is built: slips such as a million tokens are refused early.
 
-use super::config::{ModelConfig, Positions};
+use super::config::{Algorithm, ModelConfig, Positions};
 use super::params::{Resolved, ResolvedLayer, VocabSizes, resolve};
 
 /// Most numbers that a run may record: 64 GiB in f64.
@@ -48,8 +48,24 @@ pub fn cells(config: &ModelConfig, vocab: VocabSizes, extent: &Extent) -> u128 {
 /// How many layers the run goes through.
 pub fn layer_calls(config: &ModelConfig, extent: &Extent) -> u128 {
     let Resolved { encoder, decoder, .. } = resolve(config);
+    let (source, last) = (wide(extent.source), wide(longest(extent)));
+    let rows = if extent.cached && extent.calls > 1 { 1 } else { last };
+    let count = |layers: &[ResolvedLayer], rows: u128, keys: u128| {
+        layers.iter().map(|l| 1 + pieces(l, rows, keys) / 4).fold(0, u128::saturating_add)
+    };
     let calls = wide(extent.calls.max(1));
-    wide(encoder.len()).saturating_add(product([wide(decoder.len().max(1)), calls]))
+    count(&encoder, source, source).saturating_add(product([count(&decoder, rows, last).max(1), calls]))
+}
+
+/// Tiles or bands of a layer's attention, each a dozen nodes.
+fn pieces(l: &ResolvedLayer, rows: u128, keys: u128) -> u128 {
+    match (l.attention.algorithm, l.attention.window) {
+        (Algorithm::Tiled { queries, keys: size }, _) => {
+            product([rows.div_ceil(wide(queries.max(1))), keys.div_ceil(wide(size.max(1)))])
+        }
+        (Algorithm::Banded, Some(w)) => rows.div_ceil(wide(w.max(1))),
+        _ => 0,
+    }
 }
 
 /// The longest sequence that the run gives a position to.
@@ -80,10 +96,22 @@ fn stack(layers: &[ResolvedLayer], config: &ModelConfig, [batch, rows, keys]: [u
         .map(|l| {
             let heads = wide(l.heads);
             let memory = if l.cross { memory } else { 0 };
+            // A band sees twice its window and no more.
+            let keys = match (l.attention.algorithm, l.attention.window) {
+                (Algorithm::Banded, Some(w)) => keys.min(wide(w).saturating_mul(3)),
+                _ => keys,
+            };
             // Raw, scaled, masked and shifted scores, exponentials and weights.
             let scores = product([batch, heads, rows, keys.saturating_add(memory), 6]);
             let width = product([heads, wide(l.d_k).saturating_add(wide(l.d_v)), 2]);
-            let hidden = product([wide(l.d_ff), 4]);
+            // Every expert of a mixture computes every token.
+            let hidden = match &l.ffn.experts {
+                None => product([wide(l.d_ff), 4]),
+                Some(c) => {
+                    let each = product([wide(c.d_ff.unwrap_or(l.d_ff)), 4]).saturating_add(wide(config.d_model) * 2);
+                    product([wide(c.count), each]).saturating_add(product([wide(c.shared_d_ff.unwrap_or(0)), 4]))
+                }
+            };
             let residual = product([wide(config.d_model), 20]);
             let row = width.saturating_add(hidden).saturating_add(residual);
             product([batch, rows.saturating_add(memory), row]).saturating_add(scores)

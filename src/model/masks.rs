@@ -1,5 +1,7 @@
 //! Masks: which keys a query may see, and for each hidden one, why.
 
+use std::ops::Range;
+
 use super::params::ResolvedLayer;
 use crate::program::reason;
 use crate::tensor::{Axis, Shape};
@@ -39,6 +41,27 @@ pub struct Hidden<'a> {
     pub padding: Option<&'a [bool]>,
     /// A mask that the scenario gives.
     pub given: Option<&'a GivenMask>,
+}
+
+impl MaskSpec {
+    /// The mask of some queries and keys.
+    pub fn part(&self, queries: &Range<usize>, keys: &Range<usize>) -> Self {
+        let (rank, dims) = (self.shape.rank(), self.shape.dims());
+        let (rows, columns) = (dims[rank - 2], dims[rank - 1]);
+        let mut reasons = Vec::with_capacity(self.reasons.len());
+        for square in self.reasons.chunks((rows * columns).max(1)) {
+            for row in queries.clone() {
+                reasons.extend_from_slice(&square[row * columns..][keys.clone()]);
+            }
+        }
+        let shape = self.shape.with_dim(rank - 2, queries.len()).with_dim(rank - 1, keys.len());
+        Self { shape, reasons }
+    }
+
+    /// Whether no query sees any key.
+    pub fn hides_all(&self) -> bool {
+        self.reasons.iter().all(|r| *r != 0)
+    }
 }
 
 impl Hidden<'_> {

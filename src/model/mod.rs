@@ -9,12 +9,16 @@ mod embedding;
 mod ffn;
 pub mod generate;
 mod heads;
+mod latent;
 pub mod limits;
 pub mod loss;
 pub mod masks;
+mod moe;
 mod norm;
 pub mod own;
 pub mod params;
+mod positions;
+mod tiled;
 pub mod validate;
 
 pub use attention::attend;

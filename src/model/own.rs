@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::config::{
-    Activation, AttentionConfig, AttentionKind, EpsAt, FfnConfig, MaskBy, MaskFillConfig, NormConfig, NormKind,
-    NormPosition, Scale, SoftmaxShift,
+    Activation, Algorithm, AttentionConfig, AttentionKind, EpsAt, ExpertsConfig, FfnConfig, LatentConfig, MaskBy,
+    MaskFillConfig, NormConfig, NormKind, NormPosition, Positions, QkNorm, Scale, SoftmaxShift,
 };
 
 macro_rules! own {
@@ -73,6 +73,12 @@ own! {
         fill: MaskFillConfig,
         mask_by: MaskBy,
         softmax: SoftmaxShift,
+        positions: Option<Positions>,
+        qk_norm: QkNorm,
+        softcap: Option<f64>,
+        sinks: bool,
+        latent: Option<LatentConfig>,
+        algorithm: Algorithm,
     }
 }
 
@@ -87,6 +93,7 @@ own! {
         w2_bias: Option<bool>,
         clamp: Option<f64>,
         linear_offset: f64,
+        experts: Option<ExpertsConfig>,
     }
 }
 

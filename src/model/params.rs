@@ -5,10 +5,12 @@
 use crate::tensor::{Axis, Shape};
 
 use super::config::{
-    AttentionConfig, FfnConfig, ModelConfig, NormConfig, NormPosition, Positions, ProjectAt, StackConfig,
+    AttentionConfig, FfnConfig, ModelConfig, NormConfig, NormPosition, Positions, ProjectAt, QkNorm, StackConfig,
 };
 use super::embedding::summed_width;
 use super::heads::{embedding_width, head_width};
+use super::moe;
+use super::positions::positions_of;
 
 /// Sizes of the two vocabularies. A model with one side reads only that side's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -158,9 +160,13 @@ pub fn resolve(config: &ModelConfig) -> Resolved {
 }
 
 /// Whether earlier keys and values stay as they are when a token is added: no layer of the decoder may let one token
-/// read what comes after it.
+/// read what comes after it, and positions may not depend on the length of the text.
 pub fn cacheable(config: &ModelConfig) -> bool {
-    resolve(config).decoder.iter().all(|l| l.causal)
+    resolve(config).decoder.iter().all(|l| {
+        let moves = matches!(positions_of(&config.positions, l),
+            Positions::Rotary { scaling, .. } if scaling.depends_on_length());
+        l.causal && !moves
+    })
 }
 
 /// Every parameter of a model, in the order in which the model uses them.
@@ -168,11 +174,11 @@ pub fn parameters(config: &ModelConfig, vocab: VocabSizes) -> Vec<ParamSpec> {
     let resolved = resolve(config);
     let mut list = List { specs: Vec::new(), d_model: config.d_model };
     list.embeddings(config, &resolved, vocab);
-    list.stack("encoder", &resolved.encoder, resolved.encoder_groups);
+    list.stack("encoder", &resolved.encoder, resolved.encoder_groups, &config.positions);
     if resolved.encoder_final_norm {
         list.norm("encoder.final_norm", &config.norm);
     }
-    list.stack("decoder", &resolved.decoder, resolved.decoder_groups);
+    list.stack("decoder", &resolved.decoder, resolved.decoder_groups, &config.positions);
     if resolved.decoder_final_norm {
         list.norm("decoder.final_norm", &config.norm);
     }
@@ -232,12 +238,23 @@ impl List {
         }
     }
 
-    fn stack(&mut self, side: &str, layers: &[ResolvedLayer], groups: Option<usize>) {
+    fn stack(&mut self, side: &str, layers: &[ResolvedLayer], groups: Option<usize>, model: &Positions) {
         let mut listed = 0;
+        let shared = layers.iter().find_map(|l| match positions_of(model, l) {
+            Positions::Relative { buckets, shared: true, .. } => Some((*buckets, l.heads)),
+            _ => None,
+        });
+        if let Some((buckets, heads)) = shared {
+            self.relative(side, buckets, heads);
+        }
         for (i, layer) in layers.iter().enumerate() {
             let group = weight_group(i, layers.len(), groups);
             if group >= listed {
-                self.layer(&format!("{side}.{group}"), layer);
+                let own = match positions_of(model, layer) {
+                    Positions::Relative { buckets, shared: false, .. } => Some(*buckets),
+                    _ => None,
+                };
+                self.layer(&format!("{side}.{group}"), layer, own);
                 listed = group + 1;
             }
         }
@@ -293,12 +310,16 @@ impl List {
         }
     }
 
-    fn layer(&mut self, path: &str, layer: &ResolvedLayer) {
+    fn layer(&mut self, path: &str, layer: &ResolvedLayer, own_buckets: Option<usize>) {
         let mut n = 0;
         for (name, present) in [("self_attn", layer.has_attention), ("cross_attn", layer.cross)] {
             if present {
                 n += 1;
+                let own_buckets = own_buckets.filter(|_| name == "self_attn");
                 self.sublayer(path, n, &layer.norm, layer.norm.on_attention, |list| {
+                    if let Some(buckets) = own_buckets {
+                        list.relative(&format!("{path}.{name}"), buckets, layer.heads);
+                    }
                     list.attention(&format!("{path}.{name}"), layer);
                 });
             }
@@ -370,18 +391,68 @@ impl List {
         let a = &layer.attention;
         let (h, kv) = (layer.heads, layer.kv_heads);
         let [q_bias, k_bias, v_bias] = a.biases();
+        if let Some(c) = &a.latent {
+            if let Some(rank) = c.q_rank {
+                self.linear(&format!("{path}.q_a"), rank, d, q_bias, 1);
+                self.norm_of(&format!("{path}.q_a_norm"), &layer.norm, Shape::named(&[(Axis::DModel, rank)]));
+                self.linear(&format!("{path}.q_b"), h * layer.d_k, rank, false, h);
+            } else {
+                self.linear(&format!("{path}.q"), h * layer.d_k, d, q_bias, h);
+            }
+            self.linear(&format!("{path}.kv_a"), c.kv_rank + c.rope, d, k_bias, 1);
+            self.norm_of(&format!("{path}.kv_a_norm"), &layer.norm, Shape::named(&[(Axis::DModel, c.kv_rank)]));
+            let both = h * (layer.d_k.saturating_sub(c.rope) + layer.d_v);
+            self.linear(&format!("{path}.kv_b"), both, c.kv_rank, false, h);
+            self.sinks_and_out(path, layer);
+            return;
+        }
         if a.projections {
             self.linear(&format!("{path}.q"), h * layer.d_k, d, q_bias, h);
             self.linear(&format!("{path}.k"), kv * layer.d_k, d, k_bias, kv);
             self.linear(&format!("{path}.v"), kv * layer.d_v, d, v_bias, kv);
         }
-        if a.out_projection {
-            self.linear(&format!("{path}.o"), d, h * layer.d_v, a.out_bias, 1);
+        let width = |heads: usize| match a.qk_norm {
+            QkNorm::None => None,
+            QkNorm::PerHead => Some(Shape::named(&[(Axis::DK, layer.d_k)])),
+            QkNorm::PerHeadOwn => Some(Shape::named(&[(Axis::Head, heads), (Axis::DK, layer.d_k)])),
+            QkNorm::Full => Some(Shape::named(&[(Axis::DModel, heads * layer.d_k)])),
+        };
+        for (name, heads) in [("q_norm", h), ("k_norm", kv)] {
+            if let Some(shape) = width(heads) {
+                self.norm_of(&format!("{path}.{name}"), &layer.norm, shape);
+            }
         }
+        self.sinks_and_out(path, layer);
+    }
+
+    /// What every attention has after its projections.
+    fn sinks_and_out(&mut self, path: &str, layer: &ResolvedLayer) {
+        let a = &layer.attention;
+        if a.sinks {
+            let shape = Shape::named(&[(Axis::Head, layer.heads)]);
+            self.push(format!("{path}.sinks"), shape, ParamRole::Bias { fan_in: layer.d_k }, 1);
+        }
+        if a.out_projection {
+            self.linear(&format!("{path}.o"), self.d_model, layer.heads * layer.d_v, a.out_bias, 1);
+        }
+    }
+
+    /// A table of a relative bias.
+    fn relative(&mut self, path: &str, buckets: usize, heads: usize) {
+        let shape = Shape::named(&[(Axis::Other, buckets), (Axis::Head, heads)]);
+        self.push(format!("{path}.relative.weight"), shape, ParamRole::Position, 1);
     }
 
     fn ffn(&mut self, path: &str, layer: &ResolvedLayer) {
         let (d, ff, f) = (self.d_model, layer.d_ff, &layer.ffn);
+        if let Some(c) = &f.experts {
+            for (name, shape, fan_in, bias) in moe::parameters(c, layer, d) {
+                let fan_out = shape.dims().iter().rev().nth(1).copied().unwrap_or(1);
+                let role = if bias { ParamRole::Bias { fan_in } } else { ParamRole::Weight { fan_in, fan_out } };
+                self.push(format!("{path}.{name}"), shape, role, 1);
+            }
+            return;
+        }
         let [w1, v1, w2] = f.biases();
         self.linear(&format!("{path}.w1"), ff, d, w1, 1);
         if f.gated {

@@ -1,11 +1,12 @@
 //! What is wrong with a configuration, found before anything is built or allocated.
 
 use super::config::{
-    AttentionConfig, ClassifierInput, FfnConfig, LayerConfig, MaskFillConfig, ModelConfig, NormConfig, NormKind,
-    NormPosition, Positions, Scale, StackConfig,
+    Algorithm, AttentionConfig, AttentionKind, ClassifierInput, ExpertsConfig, FfnConfig, LayerConfig, MaskFillConfig,
+    ModelConfig, NormConfig, NormKind, NormPosition, Positions, QkNorm, RotaryScaling, Scale, StackConfig,
 };
 use super::heads::{embedding_width, head_width};
-use super::params::{VocabSizes, resolve, weight_group};
+use super::params::{ResolvedLayer, VocabSizes, resolve, weight_group};
+use super::positions::positions_of;
 use crate::text::Msg;
 
 /// Something wrong with a configuration.
@@ -199,6 +200,7 @@ fn ffn(found: &mut Vec<ConfigProblem>, at: &str, f: &FfnConfig) {
 
 fn attention(found: &mut Vec<ConfigProblem>, at: &str, a: &AttentionConfig) {
     limit(found, &format!("{at}.clip_qkv"), a.clip_qkv);
+    limit(found, &format!("{at}.softcap"), a.softcap);
     if a.window == Some(0) {
         found.push(problem(format!("{at}.window"), Msg::new("config.window")));
     }
@@ -231,6 +233,7 @@ fn stack(found: &mut Vec<ConfigProblem>, config: &ModelConfig, name: &str, stack
     for (i, l) in stack.layers.iter().enumerate() {
         layer(found, config, name, &format!("{at}[{i}]"), l);
     }
+    shared_tables(found, config, name);
     if let Some(groups) = stack.weight_groups {
         let field = format!("model.{name}.weight_groups");
         if groups == 0 || groups > layers.max(1) {
@@ -243,6 +246,23 @@ fn stack(found: &mut Vec<ConfigProblem>, config: &ModelConfig, name: &str, stack
         if (1..all.len()).any(|i| shared(i) == shared(i - 1) && all[i] != all[i - 1]) {
             found.push(problem(field, Msg::new("config.weight_groups_differ")));
         }
+    }
+}
+
+/// Layers that share a table of distances agree on its size.
+fn shared_tables(found: &mut Vec<ConfigProblem>, config: &ModelConfig, name: &str) {
+    if !found.is_empty() {
+        return;
+    }
+    let r = resolve(config);
+    let layers = if name == "encoder" { &r.encoder } else { &r.decoder };
+    let mut sizes = layers.iter().filter_map(|l| match positions_of(&config.positions, l) {
+        p @ Positions::Relative { shared: true, .. } => Some((p, l.heads)),
+        _ => None,
+    });
+    let first = sizes.next();
+    if sizes.any(|s| Some(s) != first) {
+        found.push(problem(format!("model.{name}.layers"), Msg::new("config.relative_shared")));
     }
 }
 
@@ -309,12 +329,11 @@ fn layer(found: &mut Vec<ConfigProblem>, config: &ModelConfig, side: &str, at: &
                 .arg("d_model", config.d_model),
         ));
     }
-    if let Positions::Rotary { dim, .. } = config.positions {
-        let rotating = dim.unwrap_or(d_k);
-        if rotating % 2 != 0 || rotating == 0 || rotating > d_k {
-            let name = if dim.is_some() { "model.positions.dim".to_owned() } else { field(l.d_k.is_some(), "d_k") };
-            found.push(problem(name, Msg::new("config.rotary").arg("dim", rotating).arg("d_k", d_k)));
-        }
+    let wide = Layer { at, own: l.attention.is_some(), own_d_k: l.d_k.is_some(), heads, kv, d_k };
+    in_attention(found, config, &wide, &a);
+    let f = l.ffn.clone().unwrap_or_default().over(&config.ffn);
+    if let Some(c) = &f.experts {
+        experts(found, &field(l.ffn.is_some(), "ffn.experts"), c);
     }
     if side == "encoder" && l.cross_attention == Some(true)
         || l.cross_attention == Some(true) && config.encoder.is_none()
@@ -331,6 +350,148 @@ fn stands_alone(config: &ModelConfig, side: &str, l: &LayerConfig) -> bool {
     let one = stack.as_ref().is_some_and(|s| s.layers.len() == 1 && !s.final_norm) && l.repeat == 1;
     let nothing = !l.residual && !l.has_ffn && norm.kind == NormKind::None && config.output.none;
     one && nothing && other.is_none() && config.pooler.is_none() && config.classifier.is_none()
+}
+
+/// A layer that is checked.
+struct Layer<'a> {
+    at: &'a str,
+    /// Whether it has attention settings, and a `d_k`, of its own.
+    own: bool,
+    own_d_k: bool,
+    heads: usize,
+    kv: usize,
+    d_k: usize,
+}
+
+/// Positions inside attention, latents, and what linear attention has no place for.
+fn in_attention(found: &mut Vec<ConfigProblem>, config: &ModelConfig, l: &Layer<'_>, a: &AttentionConfig) {
+    let field = |own: bool, name: &str| if own { format!("{}.{name}", l.at) } else { format!("model.{name}") };
+    let positions = a.positions.as_ref().unwrap_or(&config.positions);
+    let own = a.positions.is_some();
+    let root = if own { field(l.own, "attention.positions") } else { "model.positions".to_owned() };
+    let mut rotating = None;
+    match positions {
+        Positions::Rotary { dim, scaling, base, .. } => {
+            let turning = a.latent.as_ref().map_or(dim.unwrap_or(l.d_k), |c| c.rope);
+            rotating = Some(turning);
+            if turning % 2 != 0 || turning == 0 || turning > l.d_k {
+                let name = if a.latent.is_some() {
+                    field(l.own, "attention.latent.rope")
+                } else if dim.is_some() {
+                    format!("{root}.dim")
+                } else {
+                    field(l.own_d_k, "d_k")
+                };
+                if found.iter().all(|p| p.field != name) {
+                    found.push(problem(name, Msg::new("config.rotary").arg("dim", turning).arg("d_k", l.d_k)));
+                }
+            }
+            self::scaling(found, &format!("{root}.scaling"), scaling, turning);
+            if own && !(base.is_finite() && *base > 0.0) {
+                found.push(problem(format!("{root}.base"), Msg::new("config.base").arg("value", base)));
+            }
+        }
+        Positions::Sinusoidal { .. } | Positions::Learned { .. } if own => {
+            found.push(problem(root.clone(), Msg::new("config.layer_positions")));
+        }
+        Positions::Relative { buckets, max_distance, .. } => {
+            let fits = *buckets >= 4 && buckets % 2 == 0 && max_distance > buckets && *max_distance <= MAX_WIDTH;
+            if !fits && found.iter().all(|p| p.field != root) {
+                let msg = Msg::new("config.relative").arg("buckets", buckets).arg("distance", max_distance);
+                found.push(problem(root.clone(), msg));
+            }
+        }
+        _ => {}
+    }
+    algorithm(found, config, &field(l.own, "attention.algorithm"), a);
+    let biased = matches!(positions, Positions::Alibi { .. } | Positions::Relative { .. });
+    if a.kind == AttentionKind::Linear && (biased || a.softcap.is_some() || a.sinks) {
+        found.push(problem(field(l.own, "attention.kind"), Msg::new("config.linear")));
+    }
+    let Some(c) = &a.latent else {
+        return;
+    };
+    for (name, value) in [("kv_rank", Some(c.kv_rank)), ("q_rank", c.q_rank), ("rope", Some(c.rope))] {
+        if let Some(value) = value.filter(|v| *v == 0 || *v > MAX_WIDTH) {
+            let msg = Msg::new("config.width").arg("value", value).arg("most", MAX_WIDTH);
+            found.push(problem(field(l.own, &format!("attention.latent.{name}")), msg));
+        }
+    }
+    let fits = l.kv == l.heads && a.qk_norm == QkNorm::None && a.clip_qkv.is_none() && c.rope < l.d_k;
+    if !fits && rotating.is_none_or(|r| r <= l.d_k) {
+        found.push(problem(field(l.own, "attention.latent"), Msg::new("config.latent").arg("d_k", l.d_k)));
+    }
+}
+
+/// What attention in pieces cannot be.
+fn algorithm(found: &mut Vec<ConfigProblem>, config: &ModelConfig, at: &str, a: &AttentionConfig) {
+    if found.iter().any(|p| p.field == at) {
+        return;
+    }
+    let softmax = a.kind == AttentionKind::Softmax && !a.sinks;
+    match a.algorithm {
+        Algorithm::Plain => {}
+        Algorithm::Tiled { queries, keys } => {
+            if queries == 0 || keys == 0 {
+                let msg = Msg::new("config.tile").arg("queries", queries).arg("keys", keys);
+                found.push(problem(at, msg));
+            } else if !softmax || config.dropout.attention > 0.0 {
+                found.push(problem(at, Msg::new("config.tiled")));
+            }
+        }
+        Algorithm::Banded => {
+            if !softmax || a.window.is_none() || a.fill != MaskFillConfig::NegInfinity {
+                found.push(problem(at, Msg::new("config.banded")));
+            }
+        }
+    }
+}
+
+fn scaling(found: &mut Vec<ConfigProblem>, at: &str, s: &RotaryScaling, rotating: usize) {
+    if found.iter().any(|p| p.field == at) {
+        return;
+    }
+    if let Some(value) = s.wrong() {
+        found.push(problem(at, Msg::new("config.rotary_scaling").arg("value", value)));
+    } else if let RotaryScaling::LongRope { short, long, .. } = s
+        && (short.len() != rotating / 2 || long.len() != rotating / 2)
+    {
+        let msg = Msg::new("config.long_rope").arg("pairs", rotating / 2);
+        found.push(problem(at, msg.arg("short", short.len()).arg("long", long.len())));
+    }
+}
+
+/// Most experts of a mixture.
+const MAX_EXPERTS: usize = 4096;
+
+fn experts(found: &mut Vec<ConfigProblem>, at: &str, c: &ExpertsConfig) {
+    if found.iter().any(|p| p.field.starts_with(at)) {
+        return;
+    }
+    let widths = [("d_ff", c.d_ff, MAX_WIDTH), ("shared_d_ff", c.shared_d_ff, MAX_WIDTH)];
+    for (name, value, most) in widths.into_iter().chain([("count", Some(c.count), MAX_EXPERTS)]) {
+        if let Some(value) = value.filter(|v| *v == 0 || *v > most) {
+            let msg = Msg::new("config.width").arg("value", value).arg("most", most);
+            found.push(problem(format!("{at}.{name}"), msg));
+            return;
+        }
+    }
+    if c.groups == 0 || c.count % c.groups != 0 || c.top_groups == 0 || c.top_groups > c.groups {
+        let msg = Msg::new("config.expert_groups").arg("count", c.count).arg("groups", c.groups);
+        found.push(problem(format!("{at}.groups"), msg.arg("top", c.top_groups)));
+        return;
+    }
+    let reachable = c.count / c.groups * c.top_groups;
+    if c.top_k == 0 || c.top_k > reachable {
+        let msg = Msg::new("config.top_k").arg("value", c.top_k).arg("most", reachable);
+        found.push(problem(format!("{at}.top_k"), msg));
+    }
+    if !(c.multiplier.is_finite() && c.multiplier != 0.0) {
+        found.push(problem(format!("{at}.multiplier"), Msg::new("config.factor").arg("value", c.multiplier)));
+    }
+    if c.shared_gate && c.shared_d_ff.is_none() {
+        found.push(problem(format!("{at}.shared_gate"), Msg::new("config.no_shared_expert")));
+    }
 }
 
 fn positions(found: &mut Vec<ConfigProblem>, config: &ModelConfig) {
@@ -354,16 +515,15 @@ fn positions(found: &mut Vec<ConfigProblem>, config: &ModelConfig) {
             let msg = Msg::new("config.rotary").arg("dim", dim);
             found.push(problem("model.positions.dim", msg.arg("d_k", dim)));
         }
-        Positions::Rotary { dim: None, .. } => {
-            // One table of angles serves a stack, so its layers must agree on the width.
-            let resolved = resolve(config);
-            for (side, layers) in [("encoder", &resolved.encoder), ("decoder", &resolved.decoder)] {
-                if layers.windows(2).any(|w| w[0].d_k != w[1].d_k) {
-                    found.push(problem(format!("model.{side}.layers"), Msg::new("config.rotary_widths")));
-                }
-            }
-        }
         _ => {}
+    }
+}
+
+/// Width of all of a layer's feed-forward networks together.
+fn ffn_width(l: &ResolvedLayer) -> Option<usize> {
+    match &l.ffn.experts {
+        None => Some(l.d_ff),
+        Some(c) => c.count.checked_mul(c.d_ff.unwrap_or(l.d_ff))?.checked_add(c.shared_d_ff.unwrap_or(0)),
     }
 }
 
@@ -372,7 +532,7 @@ fn size(found: &mut Vec<ConfigProblem>, config: &ModelConfig, vocab: VocabSizes)
     let r = resolve(config);
     let total = r.encoder.iter().chain(&r.decoder).try_fold(0usize, |n, l| {
         let attention = l.heads.checked_mul(l.d_k)?.checked_add(l.heads.checked_mul(l.d_v)?)?;
-        let wide = attention.checked_mul(4)?.checked_add(l.d_ff.checked_mul(3)?)?;
+        let wide = attention.checked_mul(4)?.checked_add(ffn_width(l)?.checked_mul(3)?)?;
         n.checked_add(wide.checked_mul(config.d_model)?)
     });
     let words = vocab.source.checked_add(vocab.target).and_then(|w| w.checked_mul(2 * config.d_model));

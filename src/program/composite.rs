@@ -394,17 +394,37 @@ impl<'a> Places<'a> {
 /// Where the paths are taken.
 pub fn waves(b: &mut Builder, places: Places<'_>, width: usize, base: f64) -> Result<(NodeId, NodeId), BuildError> {
     let half = width.div_ceil(2);
-    let position: Arc<[f64]> = places.ids().into_iter().map(|p| p as f64).collect();
     let denominators: Arc<[f64]> = (0..half).map(|i| libm::pow(base, (2 * i) as f64 / width as f64)).collect();
+    waves_of(b, places, denominators, 1.0)
+}
+
+/// As [`waves`], with these denominators; sin and cos are multiplied by `factor`.
+///
+/// # Errors
+/// Where the paths are taken.
+pub fn waves_of(
+    b: &mut Builder,
+    places: Places<'_>,
+    denominators: Arc<[f64]>,
+    factor: f64,
+) -> Result<(NodeId, NodeId), BuildError> {
+    let half = denominators.len();
+    let position: Arc<[f64]> = places.ids().into_iter().map(|p| p as f64).collect();
     let column = places.shape().and((Axis::One, 1));
     let position = b.constant("position", column, Constant::Float(position))?;
     let denominators =
         b.constant("denominators", Shape::named(&[(Axis::Other, half)]), Constant::Float(denominators))?;
     let angle = b.binary("angle", Binary::Div, position, denominators)?;
     b.inline(angle);
-    let sin = b.unary("sin", Unary::Sin, angle)?;
-    let cos = b.unary("cos", Unary::Cos, angle)?;
-    Ok((sin, cos))
+    let wave = |b: &mut Builder, name: &str, f: Unary| {
+        if factor == 1.0 {
+            return b.unary(name, f, angle);
+        }
+        let plain = b.unary(&format!("{name}_plain"), f, angle)?;
+        b.inline(plain);
+        b.affine(name, Affine::Mul(factor), plain)
+    };
+    Ok((wave(b, "sin", Unary::Sin)?, wave(b, "cos", Unary::Cos)?))
 }
 
 /// Sinusoidal positions `[token, width]`, or `[batch, token, width]` where sentences have positions of their own (Vaswani et al. 2017), sines and cosines interleaved or in halves.

@@ -1,6 +1,6 @@
 //! What a node costs: arithmetic and memory, from shapes alone.
 
-use super::{NodeId, Op, Program, Reduction};
+use super::{NodeId, Op, Program, Reduction, ScopeKind};
 use crate::tensor::{DType, Precision};
 
 /// Cost of one node.
@@ -20,6 +20,36 @@ impl std::ops::AddAssign for Cost {
         self.read += o.read;
         self.written += o.written;
     }
+}
+
+/// What the tiles of `nodes` move through main memory, in bytes: each tile reads its operands and writes what is used
+/// outside it, and everything between stays in fast memory. Nodes outside tiles count as [`cost`] does. The second
+/// number is what `cost` says of all of them together: every operand read, every result written.
+pub fn tile_traffic(program: &Program, nodes: std::ops::Range<u32>, precision: Precision) -> (u64, u64) {
+    let tile = |id: NodeId| program.enclosing(id, |k| *k == ScopeKind::Tile);
+    let (mut kept, mut all) = (0, 0);
+    for id in nodes.map(NodeId) {
+        let (node, whole) = (program.node(id), cost(program, id, precision));
+        all += whole.read + whole.written;
+        let Some(own) = tile(id) else {
+            kept += whole.read + whole.written;
+            continue;
+        };
+        let outside = |other: &NodeId| tile(*other) != Some(own);
+        let from: u64 = match &node.op {
+            Op::Reshape => 0,
+            // A part of an operand is read as large as it is.
+            Op::Slice { .. } if node.inputs.iter().any(outside) => bytes(node.dtype, node.shape.len(), precision),
+            _ => {
+                let operands = node.inputs.iter().filter(|i| outside(i)).map(|i| program.node(*i));
+                operands.map(|n| bytes(n.dtype, n.shape.len(), precision)).sum()
+            }
+        };
+        let leaf = matches!(node.op, Op::Leaf(_));
+        let used = !leaf && program.users(id).iter().any(outside);
+        kept += from + if used { bytes(node.dtype, node.shape.len(), precision) } else { 0 };
+    }
+    (kept, all)
 }
 
 fn bytes(dtype: DType, len: usize, precision: Precision) -> u64 {

@@ -29,7 +29,7 @@ use crate::tensor::{DType, Shape};
 
 pub use autodiff::{Gradients, backward};
 pub use build::{BuildError, Builder};
-pub use cost::{Cost, cost};
+pub use cost::{Cost, cost, tile_traffic};
 pub use name::{Block, Local, Name, Pass, Role, Side, Site, Stack, Step, Within};
 pub use op::{Affine, Binary, Constant, Leaf, Mask, Op, Order, Pick, Random, RandomKind, Reduction, Unary, reason};
 pub use serial::{Blob, ProgramDoc};
@@ -92,6 +92,8 @@ pub enum ScopeKind {
     Layer,
     /// An attention sublayer.
     Attention,
+    /// A piece of attention that fits fast memory: what it computes inside is never written to main memory.
+    Tile,
     /// A feed-forward sublayer.
     FeedForward,
     /// `y = x·Wᵀ + b`.

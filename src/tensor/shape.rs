@@ -38,6 +38,8 @@ pub enum Axis {
     DFf,
     /// The vocabulary.
     Vocab,
+    /// Experts of a mixture.
+    Expert,
     /// Beams of a beam search.
     Beam,
     /// A reduced axis, of length 1.
@@ -53,7 +55,7 @@ pub enum Axis {
 
 impl Axis {
     /// All of them.
-    pub const ALL: [Axis; 17] = [
+    pub const ALL: [Axis; 18] = [
         Axis::Batch,
         Axis::Head,
         Axis::KvHead,
@@ -66,6 +68,7 @@ impl Axis {
         Axis::DModel,
         Axis::DFf,
         Axis::Vocab,
+        Axis::Expert,
         Axis::Beam,
         Axis::One,
         Axis::Out,
@@ -88,6 +91,7 @@ impl Axis {
             Axis::DModel => "d_model",
             Axis::DFf => "d_ff",
             Axis::Vocab => "vocab",
+            Axis::Expert => "expert",
             Axis::Beam => "beam",
             Axis::One => "one",
             Axis::Out => "out",

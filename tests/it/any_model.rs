@@ -6,9 +6,10 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use tui_transformer::debug::whatif::{Edit, WhatIf, saved};
 use tui_transformer::model::config::{
-    Activation, AttentionConfig, AttentionKind, ClassifierConfig, ClassifierInput, DropoutConfig, EmbeddingConfig,
-    EpsAt, FfnConfig, HeadTransform, LayerConfig, MaskBy, MaskFillConfig, ModelConfig, NormConfig, NormKind,
-    NormPosition, OutputConfig, PairLayout, PoolerConfig, Positions, ProjectAt, Scale, SoftmaxShift, StackConfig,
+    Activation, Algorithm, AttentionConfig, AttentionKind, ClassifierConfig, ClassifierInput, DropoutConfig,
+    EmbeddingConfig, EpsAt, ExpertsConfig, FfnConfig, HeadTransform, LayerConfig, MaskBy, MaskFillConfig, ModelConfig,
+    NormConfig, NormKind, NormPosition, OutputConfig, PairLayout, PoolerConfig, Positions, ProjectAt, QkNorm,
+    RotaryScaling, RouterScores, Scale, SoftmaxShift, StackConfig,
 };
 use tui_transformer::model::params::cacheable;
 use tui_transformer::scenario::schema::{
@@ -62,10 +63,17 @@ fn norm(d: &mut Draw<'_>, d_model: usize, parallel: bool) -> NormConfig {
     }
 }
 
-fn attention(d: &mut Draw<'_>, may_lack_projection: bool) -> AttentionConfig {
+fn attention(d: &mut Draw<'_>, may_lack_projection: bool, biased: bool) -> AttentionConfig {
     let out_projection = !(may_lack_projection && d.yes());
+    // Positions of the model may be a bias, which linear attention has no place for.
+    let kind = if biased {
+        AttentionKind::Softmax
+    } else {
+        d.of(&[AttentionKind::Softmax, AttentionKind::Softmax, AttentionKind::Linear])
+    };
+    let plain = kind == AttentionKind::Softmax;
     AttentionConfig {
-        kind: d.of(&[AttentionKind::Softmax, AttentionKind::Softmax, AttentionKind::Linear]),
+        kind,
         scale: d.of(&[Scale::SqrtDk, Scale::SqrtDModel, Scale::None, Scale::By(-0.5), Scale::By(0.0)]),
         qkv_bias: d.yes(),
         q_bias: d.of(&[None, None, Some(true)]),
@@ -85,6 +93,46 @@ fn attention(d: &mut Draw<'_>, may_lack_projection: bool) -> AttentionConfig {
         ]),
         mask_by: d.of(&[MaskBy::Replacing, MaskBy::Adding]),
         softmax: d.of(&[SoftmaxShift::WhenNeeded, SoftmaxShift::Always, SoftmaxShift::Never]),
+        positions: d
+            .of(&[None, None, Some(Positions::None), Some(Positions::Alibi { scaled: false })])
+            .filter(|_| plain),
+        qk_norm: if plain {
+            d.of(&[QkNorm::None, QkNorm::PerHead, QkNorm::PerHeadOwn, QkNorm::Full])
+        } else {
+            QkNorm::None
+        },
+        softcap: d.of(&[None, Some(1.5)]).filter(|_| plain),
+        sinks: plain && d.yes(),
+        latent: None,
+        algorithm: Algorithm::Plain,
+    }
+}
+
+fn scaling(d: &mut Draw<'_>) -> RotaryScaling {
+    let original = d.of(&[2, 4]);
+    d.of(&[
+        RotaryScaling::None,
+        RotaryScaling::Linear { factor: 2.0 },
+        RotaryScaling::Dynamic { factor: 2.0, original },
+        RotaryScaling::Llama3 { factor: 8.0, low_freq_factor: 1.0, high_freq_factor: 4.0, original },
+    ])
+}
+
+fn experts(d: &mut Draw<'_>) -> ExpertsConfig {
+    let groups = d.of(&[1, 2]);
+    ExpertsConfig {
+        count: 4,
+        top_k: d.of(&[1, 2]),
+        d_ff: d.of(&[None, Some(2)]),
+        scores: d.of(&[RouterScores::SoftmaxThenTopK, RouterScores::TopKThenSoftmax, RouterScores::Sigmoid]),
+        normalise: d.yes(),
+        router_bias: d.yes(),
+        correction_bias: d.yes(),
+        groups,
+        top_groups: 1,
+        multiplier: d.of(&[1.0, 2.5]),
+        shared_d_ff: Some(3),
+        shared_gate: d.yes(),
     }
 }
 
@@ -108,6 +156,7 @@ fn ffn(d: &mut Draw<'_>) -> FfnConfig {
         w2_bias: d.of(&[None, Some(true)]),
         clamp: if gated { d.of(&[None, None, Some(0.3)]) } else { None },
         linear_offset: if gated { d.of(&[0.0, 1.0]) } else { 0.0 },
+        experts: d.of(&[false, false, true]).then(|| experts(d)),
     }
 }
 
@@ -116,7 +165,7 @@ fn heads(d: &mut Draw<'_>) -> (usize, Option<usize>) {
     d.of(&[(1, None), (2, None), (2, Some(1)), (2, Some(2)), (4, Some(2)), (3, Some(1))])
 }
 
-fn layers(d: &mut Draw<'_>, decoder: bool, both: bool, d_model: usize) -> StackConfig {
+fn layers(d: &mut Draw<'_>, decoder: bool, both: bool, d_model: usize, biased: bool) -> StackConfig {
     let groups = d.of(&[1, 1, 2, 0]);
     let layers = (0..groups).map(|_| {
         let own = d.yes();
@@ -125,7 +174,7 @@ fn layers(d: &mut Draw<'_>, decoder: bool, both: bool, d_model: usize) -> StackC
             cross_attention: if decoder && both { d.of(&[None, Some(false), Some(true)]) } else { None },
             d_ff: if own { Some(1 + d.below(5)) } else { None },
             norm: own.then(|| norm(d, d_model, !(decoder && both)).into()),
-            attention: own.then(|| attention(d, false).into()),
+            attention: own.then(|| attention(d, false, biased).into()),
             ffn: own.then(|| ffn(d).into()),
             has_ffn: !d.of(&[false, false, true]),
             ..LayerConfig::default()
@@ -145,15 +194,18 @@ fn model(d: &mut Draw<'_>) -> ModelConfig {
     let fits = h * d_v.unwrap_or(width) == d_model;
     let layout = d.of(&[PairLayout::Interleaved, PairLayout::Halves]);
     let base = d.of(&[10_000.0, 100.0, 1.0, 0.5]);
-    let positions = match d.below(6) {
+    let positions = match d.below(8) {
         0 => Positions::None,
         1 => Positions::Sinusoidal { layout, base },
         2 => Positions::Learned { max_len: 11, offset: d.of(&[0, 2]), skip_padding: false },
         5 => Positions::Learned { max_len: 11, offset: d.of(&[1, 2]), skip_padding: true },
-        3 if width.is_multiple_of(2) => Positions::Rotary { layout, base, dim: None },
-        _ if width >= 2 => Positions::Rotary { layout, base, dim: Some(2) },
+        3 if width.is_multiple_of(2) => Positions::Rotary { layout, base, dim: None, scaling: scaling(d) },
+        6 => Positions::Alibi { scaled: d.yes() },
+        7 => Positions::Relative { buckets: 4, max_distance: 5, shared: d.yes() },
+        _ if width >= 2 => Positions::Rotary { layout, base, dim: Some(2), scaling: scaling(d) },
         _ => Positions::None,
     };
+    let biased = matches!(positions, Positions::Alibi { .. } | Positions::Relative { .. });
     let sides = d.below(3);
     let embedding_width = d.of(&[None, None, Some(1), Some(5)]);
     let activation = d.of(&[None, Some(Activation::Gelu)]);
@@ -179,7 +231,7 @@ fn model(d: &mut Draw<'_>) -> ModelConfig {
         },
         positions,
         norm: norm(d, d_model, sides != 2),
-        attention: attention(d, fits),
+        attention: attention(d, fits, biased),
         ffn: ffn(d),
         residual_multiplier: d.of(&[1.0, 1.0, 0.25]),
         output: OutputConfig {
@@ -204,8 +256,8 @@ fn model(d: &mut Draw<'_>) -> ModelConfig {
             ffn: rate(d),
             seed: d.below(100) as u64,
         },
-        encoder: (sides != 1).then(|| layers(d, false, sides == 2, d_model)),
-        decoder: (sides != 0).then(|| layers(d, true, sides == 2, d_model)),
+        encoder: (sides != 1).then(|| layers(d, false, sides == 2, d_model, biased)),
+        decoder: (sides != 0).then(|| layers(d, true, sides == 2, d_model, biased)),
     }
 }
 
@@ -439,8 +491,15 @@ fn mistake(s: &mut Scenario, which: usize) -> &'static str {
         20 => (s.source, s.target) = (None, None),
         21 => m.embedding.token_types = usize::MAX,
         22 => {
-            (m.d_k, m.positions) =
-                (Some(3), Positions::Rotary { layout: PairLayout::Halves, base: 10.0, dim: Some(3) });
+            (m.d_k, m.positions) = (
+                Some(3),
+                Positions::Rotary {
+                    layout: PairLayout::Halves,
+                    base: 10.0,
+                    dim: Some(3),
+                    scaling: RotaryScaling::None,
+                },
+            );
         }
         _ => {
             let stack = m.encoder.as_mut().or(m.decoder.as_mut()).expect("a stack");
@@ -491,7 +550,14 @@ fn wild(s: &mut Scenario, d: &mut Draw<'_>) {
             4 => m.d_v = Some(n),
             5 => m.d_ff = n,
             6 => m.positions = Positions::Learned { max_len: n, offset: 0, skip_padding: false },
-            7 => m.positions = Positions::Rotary { layout: PairLayout::Halves, base: x, dim: Some(n) },
+            7 => {
+                m.positions = Positions::Rotary {
+                    layout: PairLayout::Halves,
+                    base: x,
+                    dim: Some(n),
+                    scaling: RotaryScaling::None,
+                }
+            }
             8 => m.positions = Positions::Sinusoidal { layout: PairLayout::Halves, base: x },
             9 => m.norm.eps = x,
             10 => m.attention.scale = Scale::By(x),

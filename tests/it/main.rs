@@ -35,6 +35,7 @@ mod lints;
 mod lints_decoding;
 mod lints_numbers;
 mod losses;
+mod model_settings;
 mod names;
 mod operators;
 mod optimisers;

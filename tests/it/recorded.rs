@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use rstest::rstest;
 use tui_transformer::debug::compare::{Mode, Options, Reference, Report, State, compare};
-use tui_transformer::model::config::{Activation, EpsAt, NormPosition, PairLayout, Positions, Scale};
+use tui_transformer::model::config::{Activation, EpsAt, NormPosition, PairLayout, Positions, RotaryScaling, Scale};
 use tui_transformer::scenario::schema::Scenario;
 use tui_transformer::scenario::syntax;
 use tui_transformer::session;
@@ -105,5 +105,6 @@ fn everything_is_real(s: &mut Scenario) {
 }
 
 fn interleaved(s: &mut Scenario) {
-    s.model.positions = Positions::Rotary { layout: PairLayout::Interleaved, base: 10_000.0, dim: None };
+    s.model.positions =
+        Positions::Rotary { layout: PairLayout::Interleaved, base: 10_000.0, dim: None, scaling: RotaryScaling::None };
 }

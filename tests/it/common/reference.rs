@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value as Json;
 use tui_transformer::model::config::{
     Activation, EmbeddingConfig, EpsAt, LayerConfig, ModelConfig, NormConfig, NormKind, NormPosition, PairLayout,
-    Positions, StackConfig,
+    Positions, RotaryScaling, StackConfig,
 };
 use tui_transformer::tensor::{Shape, Tensor};
 
@@ -39,9 +39,12 @@ pub fn model(c: &Json) -> ModelConfig {
         Some("learned") => {
             Positions::Learned { max_len: n("max_len").expect("a length"), offset: 0, skip_padding: false }
         }
-        Some("rope") => {
-            Positions::Rotary { layout: PairLayout::Halves, base: c["rope_base"].as_f64().expect("a base"), dim: None }
-        }
+        Some("rope") => Positions::Rotary {
+            layout: PairLayout::Halves,
+            base: c["rope_base"].as_f64().expect("a base"),
+            dim: None,
+            scaling: RotaryScaling::None,
+        },
         other => panic!("positions {other:?}"),
     };
     config.norm = NormConfig {
