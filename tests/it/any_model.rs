@@ -11,6 +11,7 @@ use tui_transformer::model::config::{
     NormConfig, NormKind, NormPosition, OutputConfig, PairLayout, PoolerConfig, Positions, ProjectAt, QkNorm,
     RotaryScaling, RouterScores, Scale, SoftmaxShift, StackConfig,
 };
+use tui_transformer::model::own::NormOverrides;
 use tui_transformer::model::params::cacheable;
 use tui_transformer::scenario::schema::{
     Changes, Decode, Init, InitRule, Input, Labels, Loss, MaskInput, Optimiser, Prefix, Run, Vocabulary, Weights,
@@ -50,7 +51,7 @@ fn norm(d: &mut Draw<'_>, d_model: usize, parallel: bool) -> NormConfig {
         positions.extend([NormPosition::Parallel, NormPosition::ParallelNorms]);
     }
     let position = d.of(&positions);
-    NormConfig {
+    let mut n = NormConfig {
         kind: d.of(&[NormKind::LayerNorm, NormKind::RmsNorm, NormKind::None]),
         position,
         eps: d.of(&[1e-5, 0.0, 1e-6, 0.1]),
@@ -60,7 +61,30 @@ fn norm(d: &mut Draw<'_>, d_model: usize, parallel: bool) -> NormConfig {
         bias: d.yes(),
         unit_offset: d.yes(),
         on_attention: position != NormPosition::Pre || d.yes(),
+    };
+    // What a kind does not read is not written.
+    let usual = NormConfig::default();
+    if n.kind != NormKind::LayerNorm {
+        n.unbiased = false;
     }
+    if n.kind == NormKind::None {
+        (n.eps, n.eps_at, n.affine) = (usual.eps, usual.eps_at, usual.affine);
+    }
+    n
+}
+
+/// The norm of a layer, without what its kind does not read.
+fn own_norm(d: &mut Draw<'_>, d_model: usize, parallel: bool) -> NormOverrides {
+    let n = norm(d, d_model, parallel);
+    let kind = n.kind;
+    let mut own = NormOverrides::from(n);
+    if kind != NormKind::LayerNorm {
+        own.unbiased = None;
+    }
+    if kind == NormKind::None {
+        (own.eps, own.eps_at, own.affine) = (None, None, None);
+    }
+    own
 }
 
 fn attention(d: &mut Draw<'_>, may_lack_projection: bool, biased: bool) -> AttentionConfig {
@@ -173,7 +197,7 @@ fn layers(d: &mut Draw<'_>, decoder: bool, both: bool, d_model: usize, biased: b
             repeat: d.of(&[1, 1, 2, 0]),
             cross_attention: if decoder && both { d.of(&[None, Some(false), Some(true)]) } else { None },
             d_ff: if own { Some(1 + d.below(5)) } else { None },
-            norm: own.then(|| norm(d, d_model, !(decoder && both)).into()),
+            norm: own.then(|| own_norm(d, d_model, !(decoder && both))),
             attention: own.then(|| attention(d, false, biased).into()),
             ffn: own.then(|| ffn(d).into()),
             has_ffn: !d.of(&[false, false, true]),
