@@ -72,3 +72,29 @@ proptest! {
         prop_assert_eq!(Name::parse(&name.to_string()), name);
     }
 }
+
+/// What a command prints, and its exit code.
+fn printed(args: &[&str]) -> (String, Option<i32>) {
+    let command = Path::new(env!("CARGO_BIN_EXE_tui-transformer"));
+    let out = std::process::Command::new(command).args(args).output().expect("runs");
+    (String::from_utf8(out.stdout).expect("UTF-8"), out.status.code())
+}
+
+/// `PE` is the whole table of positions at every step, also where a step shows one row of it.
+#[test]
+fn a_symbol_of_the_scenario_is_the_same_at_every_step() {
+    let sum = "print max(abs(X_enc_in - X_src - PE))";
+    let (text, code) = printed(&["--lang", "en", "play", "water_class", "-e", sum, "-e", "step 9", "-e", sum]);
+    assert_eq!((text.matches("- PE)) = 0\n").count(), code), (2, Some(0)), "{text}");
+    // Row 1, column 0 is sin(1/1), and is called so at the step that shows that row only.
+    assert!(text.contains("PE[1][0] = sin(1/1) = 0.8415"), "{text}");
+    let (text, _) = printed(&["--lang", "en", "play", "water_class", "-e", "step 1", "-e", "go PE[3,1]"]);
+    assert!(text.contains("PE[3][1] = cos(3/1) = -0.99"), "{text}");
+}
+
+#[test]
+fn a_step_that_is_not_there_is_an_error_everywhere() {
+    for args in [["snapshot", "water_class", "--step", "99"], ["play", "water_class", "--step", "96"]] {
+        assert_eq!(printed(&args).1, Some(2), "{args:?}");
+    }
+}
