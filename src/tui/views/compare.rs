@@ -4,7 +4,8 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::app::app::App;
-use crate::app::navigator::{Navigator, Plane, Standing};
+use crate::app::navigator::{Navigator, Plane};
+use crate::app::views::compare::Standing;
 use crate::debug::compare::words::worst;
 use crate::debug::compare::{Mode, State};
 use crate::text::{Align, Msg, NumberFormat, tr};
@@ -39,7 +40,7 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, _: &mut
     let Some(left) = left.and_then(|t| t.get(view.node)) else {
         return;
     };
-    let columns = match d.beside(view.run, view.node) {
+    let columns = match app.views.compare.standing(d, view.run, view.node) {
         Some(standing) => Some(Columns::compared(view, standing, look)),
         None => Columns::rounded(d, view, look),
     };
@@ -88,7 +89,7 @@ const NAME: u16 = 20;
 impl Columns {
     /// Exact beside rounded.
     fn rounded(d: &Navigator, view: &View, look: &Look) -> Option<Self> {
-        let decimals = d.round.unwrap_or(4);
+        let decimals = d.round().unwrap_or(4);
         let rounded = d.session.rounded(view.run, decimals).ok()?;
         let right = rounded.get(view.node)?;
         let cells = (0..right.shape().len()).map(|i| Some(right.get(i)));
