@@ -13,7 +13,7 @@ use tui_transformer::app::app::App;
 use tui_transformer::app::args::{Arg, Place};
 use tui_transformer::app::input::Input;
 use tui_transformer::app::key::KeySeq;
-use tui_transformer::app::ui::Settings;
+use tui_transformer::app::settings::Settings;
 use tui_transformer::app::view::View;
 use tui_transformer::scenario::syntax::read;
 use tui_transformer::session::{Options, Session, open};
@@ -56,9 +56,9 @@ fn keys(c: &mut Criterion, name: &str, app: &mut App) {
         ("costs", View::Costs, [".", ","]),
         ("token", View::Token, [".", ","]),
     ] {
-        app.act(Action::View(view), &mut Vec::new());
+        app.act(Action::View(view));
         if what == "cells" {
-            app.act(Action::FocusNext, &mut Vec::new());
+            app.act(Action::FocusNext);
         }
         let keys: Vec<Input> = pair.iter().map(|k| Input::Key(k.parse::<KeySeq>().expect("a key").0[0])).collect();
         let mut at = 0;
@@ -76,7 +76,7 @@ fn keys(c: &mut Criterion, name: &str, app: &mut App) {
 
 fn go(app: &mut App, place: &str) {
     let place = Place::parse(place).expect("a place");
-    app.act(Action::Go(place), &mut Vec::new());
+    app.act(Action::Go(place));
 }
 
 fn screens(c: &mut Criterion) {

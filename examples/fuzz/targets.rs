@@ -9,7 +9,7 @@ use tui_transformer::app::app::App;
 use tui_transformer::app::config::Config;
 use tui_transformer::app::input::Input;
 use tui_transformer::app::key::{Key, KeyCode};
-use tui_transformer::app::ui::Settings;
+use tui_transformer::app::settings::Settings;
 use tui_transformer::app::{command, effect::Effect};
 use tui_transformer::debug::compare::alias::Table;
 use tui_transformer::debug::condition::Condition;
@@ -347,13 +347,13 @@ impl Runner {
                 }
             }
             Target::Commands => {
-                let _ = command::script(&text);
+                let _ = command::script(&text, Lang::En);
                 let mut app = self.app();
                 for line in text.lines().take(4) {
                     if let Ok(action) = Action::parse(line.trim()) {
                         // Training and searches through all updates take their time.
                         if !line.trim_start().starts_with("train") {
-                            let _ = app.tell(action);
+                            let _ = app.act(action);
                         }
                     }
                 }

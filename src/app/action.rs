@@ -1,10 +1,13 @@
-//! Everything the application can be told to do.
+//! Everything the application can do.
 //!
 //! One enum; a key, a `:` command, the palette and a recorded session all end here and share its names. The
 //! order of variants is the order of help. What an action needs beyond its name is its argument ([`Arg`]).
 
-use super::args::{Arg, ExportArgs, Place, Setting, Speed, StepTarget, Text};
-use super::asked::{Sides, Train, UpdateNumber};
+use super::args::{
+    Arg, BreakSpec, Change, CompareArgs, Completes, ExportArgs, Expression, FileName, Place, RunName, Setting, Sides,
+    Speed, StepTarget, Text, Train, TreeArgs, UpdateNumber,
+};
+use super::grammar::{self, Slip};
 use super::view::View;
 use crate::text::{Lang, Msg, tr};
 
@@ -64,11 +67,164 @@ pub struct Spec {
     pub optional: bool,
     /// Fixed words that the argument may be; empty where anything goes.
     pub words: fn() -> Vec<String>,
-    parse: fn(&str) -> Result<Action, Msg>,
+    /// What completes the argument besides its words.
+    pub completes: Completes,
+    parse: fn(&str) -> Result<Action, Slip>,
 }
 
+/// Hands the table of commands to macro `$then`. One row a command: variant, type of its argument if it takes one, its
+/// name, and the function in `commands` that does it (given the application and the argument). Rows without a
+/// function are the interface's own ([`super::ui::Ui::update`]).
+macro_rules! action_table {
+    ($then:ident) => {
+        $then! {
+            Walk {
+                Next "next" => walk::next;
+                Prev "prev" => walk::prev;
+                StepIn "in" => walk::step_in;
+                StepOver "over" => |app| { app.nav.go_by(1); };
+                StepOut "out" => walk::step_out;
+                NextPhase "next-phase" => |app| { app.nav.to_phase(true); };
+                PrevPhase "prev-phase" => |app| { app.nav.to_phase(false); };
+                NextLayer "next-layer" => |app| { app.nav.to_layer(true); };
+                PrevLayer "prev-layer" => |app| { app.nav.to_layer(false); };
+                First "first" => |app| app.nav.to_end(false);
+                Last "last" => |app| app.nav.to_end(true);
+                Step(StepTarget) "step" => walk::step;
+                Go(Place) "go" => walk::go;
+                Play "play";
+                Speed(Speed) "speed";
+                Bookmark "bookmark" => bookmarks::toggle;
+                Bookmarks "bookmarks" => bookmarks::list;
+                NextBookmark "next-bookmark" => |app| bookmarks::go(app, true);
+                PrevBookmark "prev-bookmark" => |app| bookmarks::go(app, false);
+                Run(RunName) "run" => walk::run;
+                Train(Train) "train" => runs::train;
+                Update(UpdateNumber) "update" => runs::update;
+            }
+            Move {
+                Up "up" => |app| cursor::vertical(app, -1);
+                Down "down" => |app| cursor::vertical(app, 1);
+                Left "left" => |app| app.nav.step_cursor(0, -1);
+                Right "right" => |app| app.nav.step_cursor(0, 1);
+                RowStart "row-start" => |app| app.nav.move_cursor(0, i64::MIN / 2);
+                RowEnd "row-end" => |app| app.nav.move_cursor(0, i64::MAX / 2);
+                PageUp "page-up" => |app| cursor::page(app, false, false);
+                PageDown "page-down" => |app| cursor::page(app, true, false);
+                HalfUp "half-up" => |app| cursor::page(app, false, true);
+                HalfDown "half-down" => |app| cursor::page(app, true, true);
+                PageLeft "page-left" => |app| cursor::page_columns(app, false);
+                PageRight "page-right" => |app| cursor::page_columns(app, true);
+                Top "top" => |app| cursor::end(app, false);
+                Bottom "bottom" => |app| cursor::end(app, true);
+                FocusNext "focus-next";
+                FocusPrev "focus-prev";
+                NextTable "next-table" => |app| app.nav.to_table(true);
+                PrevTable "prev-table" => |app| app.nav.to_table(false);
+                AxisNext "axis-next" => |app| app.nav.turn_axis(1);
+                AxisPrev "axis-prev" => |app| app.nav.turn_axis(-1);
+                AxisPick(Text) "axis-pick" => cursor::pick_axis;
+                Toggle "toggle" => |app| app.nav.toggle_fold();
+                FoldAll "fold-all" => |app| app.nav.fold_all(true);
+                UnfoldAll "unfold-all" => |app| app.nav.fold_all(false);
+            }
+            Why {
+                Follow "follow" => walk::follow;
+                Back "back" => walk::back;
+                Forward "forward" => walk::forward;
+                NextTerm "next-term" => |app| walk::turn_term(app, true);
+                PrevTerm "prev-term" => |app| walk::turn_term(app, false);
+                Why(TreeArgs) "why" => why::why;
+                WhereTo(TreeArgs) "where-to" => why::where_to;
+            }
+            View {
+                View(View) "view";
+                NextView "next-view";
+                PrevView "prev-view";
+                Sidebar "sidebar";
+                Notes "notes";
+                Rounding "rounding";
+                MoreDigits "more-digits";
+                FewerDigits "fewer-digits";
+                ScaleMode "scale";
+                LogScale "log-scale";
+                Blocks "blocks";
+                FullSum "full-sum";
+                Derivations "derivations";
+                SortBars "sort";
+            }
+            Find {
+                Search(Text) "search" => |app, text| search::search(app, text, true);
+                SearchBack(Text) "search-back" => |app, text| search::search(app, text, false);
+                SearchNext "search-next" => |app| search::again(app, true);
+                SearchPrev "search-prev" => |app| search::again(app, false);
+                Goto "goto";
+                Palette "palette";
+                Command "command";
+            }
+            Export {
+                Export(ExportArgs) "export" => export::export;
+                CopyCell "copy-cell" => copy::cell;
+                CopyLine "copy-line" => copy::line;
+                CopyTable "copy-table" => copy::table;
+            }
+            Debug {
+                Break(BreakSpec) "break" => |app, spec| breakpoints::set(app, spec, false);
+                TBreak(BreakSpec) "tbreak" => |app, spec| breakpoints::set(app, spec, true);
+                Breaks "breaks" => |app| {
+                    let list = list(&app.nav, &app.breaks, app.ui.settings.digits);
+                    app.ui.answer(list);
+                };
+                Delete(Text) "delete" => |app, text| breakpoints::remove(app, &text.0, false);
+                Continue "continue" => |app| breakpoints::run_on(app, Direction::Forward);
+                ReverseContinue "reverse-continue" => |app| breakpoints::run_on(app, Direction::Back);
+                Watch(Expression) "watch" => breakpoints::watch;
+                Unwatch(Expression) "unwatch" => |app, text| breakpoints::remove(app, &text.0, true);
+                Print(Expression) "print" => print::print;
+                Grammar "grammar" => print::grammar;
+                Quiz(Text) "quiz" => quiz::quiz;
+                Answer(Text) "answer" => quiz::answer;
+                Edit(Change) "edit" => what_if::edit;
+                EditCell "edit-cell" => what_if::begin_edit;
+                Ablate(Change) "ablate" => what_if::ablate;
+                Undo "undo" => what_if::undo;
+                Redo "redo" => what_if::redo;
+                SaveAs(FileName) "save" => what_if::save;
+                SaveSession(FileName) "save-session" => session::save;
+                Checks "checks" => |app| app.checks.list(&app.nav, &mut app.ui);
+                NextFailed "next-failed" => |app| app.checks.go(true, &mut app.nav, &mut app.ui);
+                PrevFailed "prev-failed" => |app| app.checks.go(false, &mut app.nav, &mut app.ui);
+                Compare(CompareArgs) "compare" => compare::compare;
+                NextDiff "next-diff" => |app| compare::go_to_difference(app, true);
+                PrevDiff "prev-diff" => |app| compare::go_to_difference(app, false);
+                FirstNan(RunName) "first-nan" => why::first_nan;
+                FirstInf(RunName) "first-inf" => why::first_inf;
+                SideBySide(Sides) "side-by-side" => runs::side_by_side;
+            }
+            App {
+                Accept "accept";
+                Cancel "cancel";
+                Set(Setting) "set";
+                Language "language";
+                Theme "theme";
+                Glyphs "glyphs";
+                Mouse "mouse";
+                Messages "messages";
+                Help "help";
+                Tour "tour" => quiz::tour;
+                Redraw "redraw";
+                Suspend "suspend";
+                Interrupt "interrupt";
+                Quit "quit";
+                QuitNow "quit-now";
+            }
+        }
+    };
+}
+pub(crate) use action_table;
+
 macro_rules! actions {
-    ($($group:ident { $($variant:ident $(($arg:ty))? $name:literal;)* })*) => {
+    ($($group:ident { $($variant:ident $(($arg:ty))? $name:literal $(=> $run:expr)?;)* })*) => {
         /// One thing to do.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Action {
@@ -107,11 +263,12 @@ macro_rules! actions {
             usage: "",
             optional: true,
             words: Vec::new,
+            completes: Completes::Words,
             parse: |rest| {
                 if rest.is_empty() {
                     Ok(Action::$variant)
                 } else {
-                    Err(Msg::new("tui.error.no_argument").arg("name", $name))
+                    Err(Slip::new(0..rest.len(), Msg::new("tui.error.no_argument").arg("name", $name)))
                 }
             },
         }
@@ -124,6 +281,7 @@ macro_rules! actions {
             usage: <$arg as Arg>::USAGE,
             optional: <$arg as Arg>::OPTIONAL,
             words: <$arg as Arg>::words,
+            completes: <$arg as Arg>::COMPLETES,
             parse: |rest| <$arg as Arg>::parse(rest).map(Action::$variant),
         }
     };
@@ -134,168 +292,34 @@ macro_rules! actions {
     (@print $a:ident) => { String::new() };
     (@print $a:ident, $arg:ty) => { $a.print() };
 }
-
-actions! {
-    Walk {
-        Next "next";
-        Prev "prev";
-        StepIn "in";
-        StepOver "over";
-        StepOut "out";
-        NextPhase "next-phase";
-        PrevPhase "prev-phase";
-        NextLayer "next-layer";
-        PrevLayer "prev-layer";
-        First "first";
-        Last "last";
-        Step(StepTarget) "step";
-        Go(Place) "go";
-        Play "play";
-        Speed(Speed) "speed";
-        Bookmark "bookmark";
-        Bookmarks "bookmarks";
-        NextBookmark "next-bookmark";
-        PrevBookmark "prev-bookmark";
-        Run(Text) "run";
-        Train(Train) "train";
-        Update(UpdateNumber) "update";
-    }
-    Move {
-        Up "up";
-        Down "down";
-        Left "left";
-        Right "right";
-        RowStart "row-start";
-        RowEnd "row-end";
-        PageUp "page-up";
-        PageDown "page-down";
-        HalfUp "half-up";
-        HalfDown "half-down";
-        PageLeft "page-left";
-        PageRight "page-right";
-        Top "top";
-        Bottom "bottom";
-        FocusNext "focus-next";
-        FocusPrev "focus-prev";
-        NextTable "next-table";
-        PrevTable "prev-table";
-        AxisNext "axis-next";
-        AxisPrev "axis-prev";
-        AxisPick(Text) "axis-pick";
-        Toggle "toggle";
-        FoldAll "fold-all";
-        UnfoldAll "unfold-all";
-    }
-    Why {
-        Follow "follow";
-        Back "back";
-        Forward "forward";
-        NextTerm "next-term";
-        PrevTerm "prev-term";
-        Why(Text) "why";
-        WhereTo(Text) "where-to";
-    }
-    View {
-        View(View) "view";
-        NextView "next-view";
-        PrevView "prev-view";
-        Sidebar "sidebar";
-        Notes "notes";
-        Rounding "rounding";
-        MoreDigits "more-digits";
-        FewerDigits "fewer-digits";
-        ScaleMode "scale";
-        LogScale "log-scale";
-        Blocks "blocks";
-        FullSum "full-sum";
-        Derivations "derivations";
-        SortBars "sort";
-    }
-    Find {
-        Search(Text) "search";
-        SearchBack(Text) "search-back";
-        SearchNext "search-next";
-        SearchPrev "search-prev";
-        Goto "goto";
-        Palette "palette";
-        Command "command";
-    }
-    Export {
-        Export(ExportArgs) "export";
-        CopyCell "copy-cell";
-        CopyLine "copy-line";
-        CopyTable "copy-table";
-    }
-    Debug {
-        Break(Text) "break";
-        TBreak(Text) "tbreak";
-        Breaks "breaks";
-        Delete(Text) "delete";
-        Continue "continue";
-        ReverseContinue "reverse-continue";
-        Watch(Text) "watch";
-        Unwatch(Text) "unwatch";
-        Print(Text) "print";
-        Grammar "grammar";
-        Quiz(Text) "quiz";
-        Answer(Text) "answer";
-        Edit(Text) "edit";
-        EditCell "edit-cell";
-        Ablate(Text) "ablate";
-        Undo "undo";
-        Redo "redo";
-        SaveAs(Text) "save";
-        SaveSession(Text) "save-session";
-        Checks "checks";
-        NextFailed "next-failed";
-        PrevFailed "prev-failed";
-        Compare(Text) "compare";
-        NextDiff "next-diff";
-        PrevDiff "prev-diff";
-        FirstNan(Text) "first-nan";
-        FirstInf(Text) "first-inf";
-        SideBySide(Sides) "side-by-side";
-    }
-    App {
-        Accept "accept";
-        Cancel "cancel";
-        Set(Setting) "set";
-        Language "language";
-        Theme "theme";
-        Glyphs "glyphs";
-        Mouse "mouse";
-        Messages "messages";
-        Help "help";
-        Tour "tour";
-        Redraw "redraw";
-        Suspend "suspend";
-        Interrupt "interrupt";
-        Quit "quit";
-        QuitNow "quit-now";
-    }
-}
+action_table!(actions);
 
 impl Action {
     /// Parses a command line without its colon: a name, then an argument.
     ///
     /// # Errors
-    /// An unknown name (with the nearest known one), or an argument that does not fit.
-    pub fn parse(line: &str) -> Result<Self, Msg> {
-        let line = line.trim();
-        let (name, rest) = line.split_once(char::is_whitespace).map_or((line, ""), |(n, r)| (n, r.trim()));
+    /// An unknown or ambiguous name (with those it may be), or an argument that does not fit; with its place in the line.
+    pub fn parse(line: &str) -> Result<Self, Slip> {
+        let (name_at, argument_at) = grammar::command(line);
+        let (name, argument) = (&line[name_at.clone()], &line[argument_at.clone()]);
         // `:23` is `:step 23`, as in vim; `:q` and other short forms are in ALIASES.
-        if name.starts_with(|c: char| c.is_ascii_digit()) && rest.is_empty() {
-            return StepTarget::parse(name).map(Action::Step);
+        if name.starts_with(|c: char| c.is_ascii_digit()) && argument.is_empty() {
+            return StepTarget::parse(name).map(Action::Step).map_err(|slip| slip.after(name_at.start));
         }
-        match spec(name) {
-            Some(spec) => {
-                if rest.is_empty() && !spec.optional {
-                    return Err(Msg::new("tui.error.argument").arg("name", spec.name).arg("usage", spec.usage));
-                }
-                (spec.parse)(rest)
+        let spec = match spec(name) {
+            Some(spec) => spec,
+            // A unique beginning of a name is enough.
+            None => {
+                let whole = grammar::unique(name, SPECS.iter().map(|s| s.name));
+                let whole = whole.map_err(|msg| Slip::new(name_at.clone(), msg))?;
+                SPECS.iter().find(|s| s.name == whole).expect("one of the names")
             }
-            None => Err(unknown_name(name)),
+        };
+        if argument.is_empty() && !spec.optional {
+            let msg = Msg::new("tui.error.argument").arg("name", spec.name).arg("usage", spec.usage);
+            return Err(Slip::new(argument_at, msg));
         }
+        (spec.parse)(argument).map_err(|slip| slip.after(argument_at.start))
     }
 
     /// The spec of this action.
@@ -326,6 +350,9 @@ pub const ALIASES: &[(&str, &str)] = &[
     ("q", "quit"),
     ("q!", "quit-now"),
     ("exit", "quit"),
+    ("x", "quit"),
+    ("wq", "quit"),
+    ("qa", "quit"),
     ("n", "next"),
     ("p", "prev"),
     ("s", "in"),
@@ -346,14 +373,6 @@ pub const ALIASES: &[(&str, &str)] = &[
 pub fn spec(name: &str) -> Option<&'static Spec> {
     let find = |n: &str| SPECS.iter().find(|s| s.name == n);
     find(name).or_else(|| ALIASES.iter().find(|a| a.0 == name).and_then(|a| find(a.1)))
-}
-
-fn unknown_name(name: &str) -> Msg {
-    match super::hint::nearest(name, SPECS.iter().map(|s| s.name)) {
-        Some(near) => Msg::new("tui.error.action_near").arg("near", near),
-        None => Msg::new("tui.error.action"),
-    }
-    .arg("name", name)
 }
 
 #[cfg(test)]
@@ -401,9 +420,22 @@ mod tests {
             assert_eq!(Action::parse(&action.line()).unwrap(), action);
         }
         assert_eq!(Action::parse("23").unwrap().line(), "step 23");
-        assert_eq!(Action::parse(":x").unwrap_err().key, "tui.error.action");
-        assert!(Action::parse("nxet").unwrap_err().to_string().contains("next"));
-        assert_eq!(Action::parse("step").unwrap_err().key, "tui.error.argument");
-        assert_eq!(Action::parse("next 3").unwrap_err().key, "tui.error.no_argument");
+        assert_eq!(Action::parse("bookmarks-").unwrap_err().msg.key, "tui.error.action_near");
+        assert_eq!(Action::parse("palet").unwrap(), Action::Palette, "a beginning that is one name's only");
+        for (line, key, column) in [
+            (":x", "tui.error.action", 1),
+            ("  nxet", "tui.error.action_near", 3),
+            ("next-", "tui.error.action_ambiguous", 1),
+            ("step", "tui.error.argument", 5),
+            ("next 3", "tui.error.no_argument", 6),
+            ("step 4.x", "tui.error.value", 7),
+            ("go Q1[0,a]", "tui.error.value", 8),
+            ("set theme drak", "tui.error.value_near", 11),
+            ("compare r.npz --rtol x", "compare.flag_value", 22),
+            ("why Q1[0,0] depth 0", "tree.bad_number", 19),
+        ] {
+            let slip = Action::parse(line).unwrap_err();
+            assert_eq!((slip.msg.key, slip.column(line)), (key, column), "{line}");
+        }
     }
 }

@@ -52,7 +52,7 @@ impl Row {
 /// What a command found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
-    /// What was asked.
+    /// What was looked for.
     pub title: Msg,
     /// What was found; none says so in the title.
     pub rows: Vec<Row>,

@@ -1,42 +1,25 @@
-//! The application: the interface and the debugger, and how input changes them.
+//! The application: the interface, the place one is at, the views and the tools.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::action::Action;
-use super::answer::Answer;
-use super::args::{ExportArgs, Text};
+use super::args::RunName;
+use super::checks::Checks;
 use super::command::Names;
-use super::effect::{Effect, Found, Report};
-use super::input::Input;
-use super::messages::{Level, Message};
-use super::navigator::{Navigator, Page};
-use super::overlay::Overlay;
-use super::ui::{Settings, Ui};
-use super::view::View;
-use crate::export::document::{self, document};
-use crate::export::select::Selection;
-use crate::export::{Format, Options, Writer};
+use super::navigator::Navigator;
+use super::page::Page;
+use super::quiz::Open;
+use super::settings::Settings;
+use super::ui::Ui;
+use super::views::{Context, Views};
+use super::what_if::Edits;
+use crate::debug::breaks::Breaks;
 use crate::session::Session;
-use crate::text::{Msg, NumberFormat};
+use crate::text::NumberFormat;
 
-/// What became of one command, for a script.
-#[derive(Clone, Debug, Default)]
-pub struct Told {
-    /// What it said.
-    pub messages: Vec<Message>,
-    /// What it found.
-    pub answers: Vec<Answer>,
-    /// What is to be done outside.
-    pub effects: Vec<Effect>,
-    /// Whether one is elsewhere now.
-    pub moved: bool,
-    /// The derivation of the cell one is at, where one moved.
-    pub line: Option<String>,
-}
-
-/// Time from look to look at work that goes on by itself.
-const NEWS: Duration = Duration::from_millis(80);
+/// Time between polls of work that goes on in the background: often enough to be seen moving.
+const POLL: Duration = Duration::from_millis(80);
 
 /// The whole state.
 pub struct App {
@@ -44,10 +27,20 @@ pub struct App {
     pub ui: Ui,
     /// The session and where one is in it.
     pub nav: Navigator,
+    /// The states of the views.
+    pub views: Views,
+    /// Breakpoints and watches.
+    pub breaks: Breaks,
+    /// What the lints found.
+    pub checks: Checks,
+    /// Edits of the session.
+    pub edits: Edits,
+    /// The quiz that is open.
+    pub quiz: Option<Open>,
     /// What the last frame showed, so that pages have its size.
     pub page: Page,
     /// Where the recorded commands have led to.
-    pub(super) placed: Vec<String>,
+    pub(super) placed: Vec<Action>,
 }
 
 impl Names for Navigator {
@@ -64,11 +57,14 @@ impl Names for Navigator {
                 add(&view.symbol);
             }
         }
-        let run = self.step().map_or(0, |s| s.run);
-        for (_, node) in self.session.runs[run].program.nodes() {
+        for (_, node) in self.session.runs[self.run_here()].program.nodes() {
             add(&node.path);
         }
         out
+    }
+
+    fn runs(&self) -> Vec<String> {
+        self.session.runs.iter().map(|r| r.name.clone()).collect()
     }
 }
 
@@ -78,186 +74,46 @@ impl App {
         let mut app = Self {
             ui: Ui::new(settings),
             nav: Navigator::new(session, run),
+            views: Views::default(),
+            breaks: Breaks::default(),
+            checks: Checks::default(),
+            edits: Edits::default(),
+            quiz: None,
             page: Page::default(),
             placed: Vec::new(),
         };
         app.settle();
         if let Some(run) = run {
             let name = app.nav.session.runs[run].name.clone();
-            app.ui.record.push(Action::Run(Text(name)).line());
+            app.ui.record.push(Action::Run(RunName(name)));
         }
-        app.placed = app.place_lines();
+        app.placed = super::record::place_commands(&app.nav);
         app
     }
 
-    /// Takes in one event; says what is to be done outside.
-    pub fn input(&mut self, input: &Input) -> Vec<Effect> {
-        let mut effects = Vec::new();
-        if *input == Input::Tick {
-            if self.ui.play.on && !self.nav.play_on(&self.ui) {
-                self.ui.play.on = false;
-            }
-            self.settle();
-            return effects;
-        }
-        if let Some(action) = self.ui.input(input, &self.nav) {
-            self.act(action, &mut effects);
-        }
-        effects
-    }
-
-    /// Does an action.
-    pub fn act(&mut self, action: Action, effects: &mut Vec<Effect>) {
-        // Esc ends what takes long before anything else.
-        if action == Action::Cancel && self.ui.overlays.is_empty() && self.nav.stop_training() {
-            return self.settle();
-        }
-        if action == Action::Interrupt {
-            self.nav.stop_training();
-        }
-        // Enter opens the step that the map has lit.
-        let on_map = self.ui.view == View::Map && self.ui.overlays.is_empty();
-        let action = if on_map && action == Action::Follow { Action::View(View::Step) } else { action };
-        // A script says what it means, a person is asked.
-        let unsaved = self.nav.unsaved_edits();
-        if action == Action::Quit && self.nav.live && unsaved > 0 {
-            self.ui.overlays.push(Overlay::Confirm {
-                question: Msg::new("tui.ask.unsaved").arg("count", unsaved),
-                effect: Box::new(Effect::Quit),
-            });
-            return;
-        }
-        let recorded = self.ui.record.len();
-        let said = self.ui.messages.said();
-        let here = self.place_lines();
-        if let Some(rest) = self.ui.update(action, &self.nav, effects) {
-            match rest {
-                Action::Export(args) => self.export(&args, effects),
-                Action::SaveSession(Text(name)) => match self.session_script(&name) {
-                    Ok(effect) => effects.push(effect),
-                    Err(msg) => self.ui.say(Level::Error, msg),
-                },
-                rest => self.nav.update(&rest, &mut self.ui, self.page, effects),
-            }
-        }
-        self.settle();
-        self.record(recorded, &here, said);
-    }
-
-    /// Does an action and says what became of it, as a script wants it: nothing is left open over the screen.
-    pub fn tell(&mut self, action: Action) -> Told {
-        let before = self.nav.spot();
-        let said = self.ui.messages.said();
-        let mut told = Told::default();
-        self.act(action, &mut told.effects);
-        told.messages = self.ui.messages.since(said);
-        told.answers = std::mem::take(&mut self.ui.answers);
-        told.moved = self.nav.spot() != before;
-        if told.moved {
-            let number = self.ui.settings.digits;
-            told.line = self.nav.line(number, usize::MAX).map(|l| l.text());
-        }
-        self.ui.overlays.clear();
-        told
-    }
-
-    /// Takes in what became of an effect.
-    pub fn report(&mut self, report: Report) {
-        match report {
-            Report::Reference(found) => {
-                let Found { reference, run, options } = *found;
-                self.nav.compare_with(reference, run, &options, &mut self.ui);
-            }
-            report => self.ui.report(report),
-        }
-    }
-
-    /// As [`App::report`], and says what came of it, as a script wants it.
-    pub fn tell_report(&mut self, report: Report) -> Told {
-        let said = self.ui.messages.said();
-        self.ui.answers.clear();
-        self.report(report);
-        self.ui.overlays.clear();
-        Told {
-            messages: self.ui.messages.since(said),
-            answers: std::mem::take(&mut self.ui.answers),
-            ..Told::default()
-        }
+    /// The views, and what they may use.
+    pub(super) fn split(&mut self) -> (&mut Views, Context<'_>) {
+        (&mut self.views, Context { nav: &mut self.nav, ui: &mut self.ui, page: self.page })
     }
 
     /// Time to the next tick; `None` where nothing moves by itself.
     pub fn interval(&self) -> Option<Duration> {
-        // What goes on by itself is looked after often enough to be seen moving.
-        let busy = self.nav.training().is_busy() || self.nav.is_rounding().is_some() || self.nav.measures.is_waiting();
-        let news = busy.then_some(NEWS);
-        self.ui.play.interval().or(news)
+        let busy = self.views.is_busy() || self.nav.numbers.is_busy();
+        self.ui.play.interval().or(self.ui.count_interval()).or(busy.then_some(POLL))
     }
 
     /// Brings what depends on settings and place up to date.
-    fn settle(&mut self) {
-        self.nav.prepare(&mut self.ui);
+    pub fn settle(&mut self) {
+        let (views, mut cx) = self.split();
+        views.prepare(&mut cx);
         let digits = match self.ui.settings.digits {
             NumberFormat::Decimals(d) | NumberFormat::Scientific(d) => d,
             NumberFormat::Shortest | NumberFormat::Bits => 4,
         };
         let rounding = self.ui.settings.rounding.then_some(digits);
-        self.nav.round_to(rounding);
-        self.nav.lang = self.ui.settings.lang;
-        let label = self.nav.step().map(crate::walkthrough::Step::label).unwrap_or_default();
-        self.ui.step_label.clone_from(&label);
-        self.ui.export_stem = format!("{}-{label}", file_stem(&self.nav.session.scenario.name));
-    }
-
-    fn export(&mut self, args: &ExportArgs, effects: &mut Vec<Effect>) {
-        match self.exported(args) {
-            Ok(effect) => effects.push(effect),
-            Err(msg) => self.ui.refuse_export(1, msg),
-        }
-    }
-
-    fn exported(&self, args: &ExportArgs) -> Result<Effect, Msg> {
-        let d = &self.nav;
-        let format = args.format.as_deref().map_or(Ok(Format::Text), Format::parse)?;
-        let label = d.step().map(crate::walkthrough::Step::label).unwrap_or_default();
-        let selection = Selection::parse(args.range.as_deref().unwrap_or(&label))?;
-        let path = args.path.clone().unwrap_or_else(|| format!("{}.{}", self.ui.export_stem, format.extension()));
-        let settings = &self.ui.settings;
-        let options = Options {
-            lang: settings.lang,
-            number: settings.digits,
-            array: selection.is_several(),
-            ..Options::default()
-        };
-        let making = document::Settings {
-            lang: settings.lang,
-            number: settings.digits,
-            round: d.round,
-            derivations: 20_000,
-            terms: usize::MAX,
-            inputs: false,
-        };
-        let failed = |e: &dyn std::fmt::Display| Msg::new("tui.said.not_exported").arg("why", e);
-        let mut bytes = Vec::new();
-        let mut writer = Writer::begin(format, &options, &mut bytes).map_err(|e| failed(&e))?;
-        let mut any = false;
-        for (at, step) in d.steps.list().iter().enumerate() {
-            let step = match &selection {
-                Selection::One(path) if path.len() > 1 && path[0] == step.number[0] => {
-                    d.session.step_at(&d.steps, path)
-                }
-                s if s.holds(step.number[0]) => Some(step.clone()),
-                _ => None,
-            };
-            let Some(step) = step else { continue };
-            let doc = document(&d.session, &d.steps, at, &step, &making).map_err(|e| failed(&e))?;
-            writer.step(&doc).map_err(|e| failed(&e))?;
-            any = true;
-        }
-        writer.end().map_err(|e| failed(&e))?;
-        if !any {
-            return Err(Msg::new("tui.said.no_step"));
-        }
-        Ok(Effect::Write { path: path.into(), bytes: Arc::new(bytes), overwrite: false })
+        self.nav.round_to(rounding, self.ui.interactive);
+        self.ui.step_label = self.nav.label();
+        self.ui.export_stem = format!("{}-{}", file_stem(&self.nav.session.scenario.name), self.ui.step_label);
     }
 }
 

@@ -3,12 +3,17 @@
 use std::collections::VecDeque;
 
 use super::action::{self, Action, SPECS};
-use crate::text::Msg;
+use super::args::Completes;
+use crate::text::{Lang, Msg};
 
 /// Names that only the loaded scenario knows, offered where a command takes a place.
 pub trait Names {
     /// Symbols and paths that begin with `prefix`, most useful first, at most `limit`.
     fn places(&self, prefix: &str, limit: usize) -> Vec<String>;
+    /// Names of the runs.
+    fn runs(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 impl Names for () {
@@ -30,12 +35,6 @@ pub struct Completion {
 
 /// Most completions that are offered.
 const LIMIT: usize = 64;
-
-/// Actions whose argument is a place or a name in the run.
-const PLACES: [&str; 5] = ["go", "edit", "ablate", "search", "search-back"];
-
-/// Actions whose argument is an expression or a breakpoint: its last word is completed.
-const EXPRESSIONS: [&str; 6] = ["break", "tbreak", "watch", "print", "why", "where-to"];
 
 /// Words of breakpoints and conditions.
 const WORDS: [&str; 16] = [
@@ -87,10 +86,13 @@ pub fn complete(line: &str, names: &dyn Names) -> Vec<Completion> {
         return Vec::new();
     };
     let argument = argument.trim_start();
-    if EXPRESSIONS.contains(&spec.name) {
+    if spec.completes == Completes::Expression {
         return in_expression(spec, argument, names);
     }
     let mut words = (spec.words)();
+    if spec.completes == Completes::Runs {
+        words.extend(names.runs());
+    }
     // Between words one blank is as good as several.
     let mut typed = argument.split_whitespace().collect::<Vec<_>>().join(" ");
     if argument.ends_with(char::is_whitespace) && !typed.is_empty() {
@@ -98,7 +100,7 @@ pub fn complete(line: &str, names: &dyn Names) -> Vec<Completion> {
     }
     words.retain(|w| w.starts_with(&typed));
     let begun = if words.is_empty() { argument } else { &typed };
-    if PLACES.contains(&spec.name) {
+    if spec.completes == Completes::Places {
         words.extend(names.places(argument, LIMIT));
     }
     // `:set ` offers settings before values.
@@ -174,12 +176,12 @@ impl History {
 ///
 /// # Errors
 /// The number of the first bad line (from 1) and what is wrong with it.
-pub fn script(text: &str) -> Result<Vec<Action>, (usize, Msg)> {
+pub fn script(text: &str, lang: Lang) -> Result<Vec<Action>, (usize, Msg)> {
     text.lines()
         .enumerate()
         .map(|(i, l)| (i + 1, l.trim().trim_start_matches(':')))
         .filter(|(_, l)| !l.is_empty() && !l.starts_with('#'))
-        .map(|(i, l)| Action::parse(l).map_err(|e| (i, e)))
+        .map(|(i, l)| Action::parse(l).map_err(|slip| (i, slip.message(l, lang))))
         .collect()
 }
 
@@ -245,8 +247,8 @@ mod tests {
 
     #[test]
     fn scripts_name_the_bad_line() {
-        let ok = script("# to the softmax\n:step 23\n\nfollow\n").unwrap();
+        let ok = script("# to the softmax\n:step 23\n\nfollow\n", Lang::En).unwrap();
         assert_eq!(ok.len(), 2);
-        assert_eq!(script("next\nnxet").unwrap_err().0, 2);
+        assert_eq!(script("next\nnxet", Lang::En).unwrap_err().0, 2);
     }
 }

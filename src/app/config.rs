@@ -2,135 +2,14 @@
 //! known one, and the rest of the file still counts.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 use serde::Deserialize;
 
-use super::hint::{nearest, not_one_of};
+use super::hint::nearest;
 use super::keymap::Keymap;
+use super::settings::{ColorMode, GlyphSet, ScaleMode, Settings, parse_lang, parse_theme};
 use crate::text::{Lang, Msg, NumberFormat, escape, tr};
-
-/// Names of the themes that come with the program.
-pub const THEMES: [&str; 4] = ["dark", "light", "high-contrast", "monochrome"];
-
-/// Names of the languages.
-pub const LANGS: [&str; 2] = ["en", "zh"];
-
-macro_rules! named {
-    ($(#[$meta:meta])* $type:ident { $($(#[$vmeta:meta])* $variant:ident $name:literal,)* }) => {
-        $(#[$meta])*
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-        pub enum $type { $($(#[$vmeta])* $variant,)* }
-
-        impl $type {
-            /// All values.
-            pub const ALL: [$type; [$($name),*].len()] = [$($type::$variant),*];
-
-            /// Its name in files and on the command line.
-            pub fn name(self) -> &'static str {
-                match self { $($type::$variant => $name,)* }
-            }
-
-            /// The next value, around.
-            #[must_use]
-            pub fn next(self) -> Self {
-                let at = Self::ALL.iter().position(|v| *v == self).unwrap_or(0);
-                Self::ALL[(at + 1) % Self::ALL.len()]
-            }
-        }
-
-        impl fmt::Display for $type {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(self.name())
-            }
-        }
-
-        impl FromStr for $type {
-            type Err = Msg;
-            fn from_str(text: &str) -> Result<Self, Msg> {
-                Self::ALL
-                    .into_iter()
-                    .find(|v| v.name() == text)
-                    .ok_or_else(|| not_one_of(text, &Self::ALL.map(Self::name)))
-            }
-        }
-    };
-}
-
-named! {
-    /// Which glyphs a terminal can be trusted with.
-    GlyphSet {
-        /// Box drawing, eighth blocks, braille.
-        #[default]
-        Unicode "unicode",
-        /// Only glyphs that CJK terminals also draw one cell wide.
-        CjkSafe "cjk-safe",
-        /// ASCII only.
-        Ascii "ascii",
-    }
-}
-
-named! {
-    /// Over what the colour scale runs.
-    ScaleMode {
-        /// Each tensor, with all its heads, has its own range.
-        #[default]
-        Tensor "tensor",
-        /// Each head has its own range.
-        Head "head",
-        /// The two axes that are shown have their own range.
-        Plane "plane",
-        /// All tensors of a step share one range.
-        Step "step",
-    }
-}
-
-named! {
-    /// What colours a terminal is given.
-    ColorMode {
-        /// What the environment says.
-        #[default]
-        Auto "auto",
-        /// No colours (attributes stay).
-        Never "never",
-        /// The 16 of the palette.
-        Ansi16 "16",
-        /// The 256 of xterm.
-        Ansi256 "256",
-        /// 24 bit.
-        Truecolor "truecolor",
-    }
-}
-
-/// Name of a language in files and on the command line.
-pub fn lang_name(lang: Lang) -> &'static str {
-    match lang {
-        Lang::En => "en",
-        Lang::Zh => "zh",
-    }
-}
-
-/// Reads a language name; locale forms such as `zh-CN` are accepted.
-///
-/// # Errors
-/// Neither English nor Chinese.
-pub fn parse_lang(text: &str) -> Result<Lang, Msg> {
-    match text.split(['-', '_', '.']).next() {
-        Some("zh") => Ok(Lang::Zh),
-        Some("en") => Ok(Lang::En),
-        _ => Err(not_one_of(text, &LANGS)),
-    }
-}
-
-/// Reads the name of a theme.
-///
-/// # Errors
-/// There is none of that name.
-pub fn parse_theme(text: &str) -> Result<String, Msg> {
-    if THEMES.contains(&text) { Ok(text.to_owned()) } else { Err(not_one_of(text, &THEMES)) }
-}
 
 /// What a configuration file may say; absent entries keep their defaults.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -184,7 +63,7 @@ impl Warning {
 }
 
 impl Config {
-    /// Reads a configuration. What cannot be used is left out and told of in the warnings.
+    /// Reads a configuration. What cannot be used is left out and reported in the warnings.
     ///
     /// # Errors
     /// The file is no RON map at all (message with line and column).
@@ -229,6 +108,17 @@ impl Config {
             }
         }
         Ok(())
+    }
+
+    /// Takes over what a configuration file says.
+    pub fn apply(&self, settings: &mut Settings) {
+        settings.lang = self.language.unwrap_or(settings.lang);
+        settings.theme = self.theme.clone().unwrap_or_else(|| settings.theme.clone());
+        settings.glyphs = self.glyphs.unwrap_or(settings.glyphs);
+        settings.digits = self.digits.unwrap_or(settings.digits);
+        settings.scale = self.scale.unwrap_or(settings.scale);
+        settings.color = self.color.unwrap_or(settings.color);
+        settings.mouse = self.mouse.unwrap_or(settings.mouse);
     }
 
     /// The keys of the program with these on top, and what is wrong with them.

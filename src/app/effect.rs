@@ -34,10 +34,15 @@ pub enum Effect {
         /// Whether an existing file may be replaced.
         overwrite: bool,
     },
-    /// Open the command line with this text.
-    Prompt(String),
     /// Read what a run is to be compared with.
     Reference(Wanted),
+}
+
+impl Effect {
+    /// Writes a file that does not exist yet.
+    pub fn write(path: impl Into<PathBuf>, bytes: impl Into<Vec<u8>>) -> Self {
+        Self::Write { path: path.into(), bytes: Arc::new(bytes.into()), overwrite: false }
+    }
 }
 
 /// A reference that is wanted.
@@ -93,12 +98,19 @@ pub struct Found {
 /// What became of an effect.
 #[derive(Clone, Debug)]
 pub enum Report {
-    /// It was done; tell so.
+    /// It was done, and there is nothing to say.
+    Silent,
+    /// It was done; say so.
     Done(Msg),
-    /// It failed; tell so.
+    /// It failed; say so.
     Failed(Msg),
     /// The file exists: ask, then do this.
-    Exists(PathBuf, Effect),
+    Exists {
+        /// What is said where no question can be put.
+        why: Msg,
+        /// What yes does.
+        again: Effect,
+    },
     /// A reference was read: compare.
     Reference(Box<Found>),
 }

@@ -56,7 +56,7 @@ impl Context {
         }
     }
 
-    /// Contexts that are asked for a key, nearest first. Overlays hide the global keys.
+    /// Contexts in which a key is looked up, nearest first. Overlays hide the global keys.
     pub fn chain(self) -> &'static [Context] {
         match self {
             Context::Global => &[Context::Global],
@@ -149,7 +149,7 @@ impl Keymap {
         let mut map = Self::builtin();
         let mut warnings = Vec::new();
         for (name, entries) in table {
-            // An unknown context is told once, not of each of its keys.
+            // An unknown context is reported once, not for each of its keys.
             if let Err(warning) = context(name) {
                 warnings.push(warning);
                 continue;
@@ -170,7 +170,7 @@ impl Keymap {
         let keys: KeySeq = keys.parse()?;
         let action = match line {
             "none" => None,
-            _ => Some(Action::parse(line)?),
+            _ => Some(Action::parse(line).map_err(|slip| slip.msg)?),
         };
         let old = self.bindings.iter().position(|b| b.context == context && b.keys == keys);
         match (old, action) {
@@ -206,7 +206,7 @@ impl Keymap {
         &self.bindings
     }
 
-    /// The keys of an action where `context` is asked, nearest context first.
+    /// The keys of an action in `context`, nearest context first.
     pub fn keys_for<'m>(&'m self, context: Context, action: &'m Action) -> impl Iterator<Item = &'m KeySeq> {
         context.chain().iter().flat_map(move |c| {
             self.bindings.iter().filter(move |b| b.context == *c && b.action == *action).map(|b| &b.keys)

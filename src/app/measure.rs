@@ -7,9 +7,9 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
-use super::views::heads::HeadFacts;
+use super::head_facts::HeadFacts;
 use crate::explain::line::MASKED_BELOW;
 use crate::program::{Leaf, NodeId, Op, Program, Role, ScopeKind};
 use crate::session::Session;
@@ -75,6 +75,7 @@ type Pictures = RefCell<HashMap<(Key, Window, usize, usize), Arc<Vec<Tally>>>>;
 /// The caches of a session.
 #[derive(Default)]
 pub struct Measures {
+    of: RefCell<Weak<Session>>,
     tallies: Slots<(Key, Part), Tally>,
     pyramids: Slots<(Key, Window), Pyramid>,
     pictures: Pictures,
@@ -84,8 +85,13 @@ pub struct Measures {
 }
 
 impl Measures {
-    /// Forgets everything: the session is another one.
-    pub fn clear(&self) {
+    /// What is kept belongs to one session: with another one everything begins anew.
+    fn of_session(&self, session: &Arc<Session>) {
+        let mut kept = self.of.borrow_mut();
+        if std::ptr::eq(kept.as_ptr(), Arc::as_ptr(session)) {
+            return;
+        }
+        *kept = Arc::downgrade(session);
         self.tallies.borrow_mut().clear();
         self.pyramids.borrow_mut().clear();
         self.pictures.borrow_mut().clear();
@@ -94,7 +100,7 @@ impl Measures {
         self.waiting.set(false);
     }
 
-    /// Whether something that was asked for is still being read. Asked once a tick.
+    /// Whether something requested is still being read. Polled once a tick.
     pub fn is_waiting(&self) -> bool {
         self.waiting.replace(false)
     }
@@ -157,6 +163,7 @@ impl Measures {
     /// A picture of a plane: the tally of each of `rows` × `cols` parts of nearly the same size; `None` while its cells
     /// are being read.
     pub fn picture(&self, of: Origin<'_>, window: Window, rows: usize, cols: usize) -> Option<Arc<Vec<Tally>>> {
+        self.of_session(of.session);
         let key = (of.key(), window, rows, cols);
         if let Some(made) = self.pictures.borrow().get(&key) {
             return Some(Arc::clone(made));
@@ -189,6 +196,7 @@ impl Measures {
         cells: usize,
         make: impl FnOnce(&Owned) -> Option<T> + Send + 'static,
     ) -> Option<Arc<T>> {
+        self.of_session(of.session);
         let mut slots = slots.borrow_mut();
         match slots.get(&key) {
             Some(Slot::Ready(made)) => return Some(Arc::clone(made)),

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::navigator::NavState;
 use crate::text::Msg;
 
 /// How much a message matters.
@@ -9,7 +10,7 @@ use crate::text::Msg;
 pub enum Level {
     /// For information.
     Info,
-    /// Something was done that a person asked for.
+    /// Something requested was done.
     Done,
     /// Something is not as it should be.
     Warning,
@@ -26,6 +27,15 @@ pub struct Message {
     pub text: Msg,
     /// How often it came in a row.
     pub times: u32,
+    /// Where one was then.
+    pub place: Option<NavState>,
+}
+
+impl Message {
+    /// A message of nowhere.
+    pub fn new(level: Level, text: Msg) -> Self {
+        Self { level, text, times: 1, place: None }
+    }
 }
 
 /// The log.
@@ -54,7 +64,7 @@ impl Messages {
         if self.entries.len() == KEPT {
             self.entries.pop_front();
         }
-        self.entries.push_back(Message { level, text, times: 1 });
+        self.entries.push_back(Message::new(level, text));
     }
 
     /// The message to show in the footer, until the next key.
@@ -82,6 +92,14 @@ impl Messages {
         }
         out.reverse();
         out
+    }
+
+    /// Those that came after there were `said` happened at this place.
+    pub fn happened_at(&mut self, said: u64, place: &NavState) {
+        let new = self.since(said).len();
+        for message in self.entries.iter_mut().rev().take(new) {
+            message.place = Some(place.clone());
+        }
     }
 
     /// A key was pressed: the footer is free again.

@@ -9,11 +9,16 @@ pub mod answer;
 #[allow(clippy::module_inception)]
 pub mod app;
 pub mod args;
-pub mod asked;
+pub mod breakpoints;
+pub mod checks;
 pub mod command;
+pub mod commands;
 pub mod config;
 pub mod edit;
 pub mod effect;
+pub mod executor;
+pub mod grammar;
+pub mod head_facts;
 pub mod hint;
 pub mod input;
 pub mod jumps;
@@ -22,12 +27,18 @@ pub mod keymap;
 pub mod measure;
 pub mod messages;
 pub mod navigator;
+pub mod of_session;
 pub mod overlay;
+pub mod page;
 pub mod play;
-mod script;
+pub mod quiz;
+mod record;
+pub mod settings;
 pub mod ui;
+mod update;
 pub mod view;
 pub mod views;
+pub mod what_if;
 
 #[cfg(test)]
 mod ui_tests;

@@ -24,7 +24,7 @@ pub enum PromptKind {
 }
 
 impl PromptKind {
-    /// What stands before the line.
+    /// What is shown before the line.
     pub fn sign(self) -> &'static str {
         match self {
             Self::Command => ":",
@@ -44,7 +44,7 @@ pub struct Prompt {
     pub editor: Editor,
     /// Ways to complete it.
     pub completions: Vec<Completion>,
-    /// The completion that stands in the line, while one pages through them.
+    /// The completion in the line, while one pages through them.
     pub selected: Option<usize>,
 }
 
@@ -266,6 +266,8 @@ pub enum Taken {
     Close,
     /// It goes, and this is to be done.
     Run(Action),
+    /// It goes, and the command line opens with this text.
+    Prompt(String),
     /// It goes, and this is to be done outside.
     Effect(Effect),
     /// It stays, and this is to be done.
@@ -406,7 +408,7 @@ impl Overlay {
                     p.cycle(false, names);
                     Taken::Stay
                 }
-                Action::Accept => accept_prompt(p.kind, p.editor.text(), history),
+                Action::Accept => accept_prompt(p.kind, p.editor.text(), lang, history),
                 _ => Taken::Stay,
             },
             Overlay::Palette(p) => {
@@ -415,10 +417,10 @@ impl Overlay {
                     return match found.get(p.selected) {
                         Some(spec) if spec.optional => match Action::parse(spec.name) {
                             Ok(action) => Taken::Run(action),
-                            Err(error) => Taken::Wrong(error),
+                            Err(slip) => Taken::Wrong(slip.msg),
                         },
                         // An argument is missing: go on in the command line.
-                        Some(spec) => Taken::Effect(Effect::Prompt(format!("{} ", spec.name))),
+                        Some(spec) => Taken::Prompt(format!("{} ", spec.name)),
                         None => Taken::Stay,
                     };
                 }
@@ -471,7 +473,7 @@ impl Overlay {
     }
 }
 
-fn accept_prompt(kind: PromptKind, text: &str, history: &mut History) -> Taken {
+fn accept_prompt(kind: PromptKind, text: &str, lang: Lang, history: &mut History) -> Taken {
     let text = text.trim();
     history.push(text);
     if text.is_empty() {
@@ -480,7 +482,7 @@ fn accept_prompt(kind: PromptKind, text: &str, history: &mut History) -> Taken {
     match kind {
         PromptKind::Command => match Action::parse(text) {
             Ok(action) => Taken::Run(action),
-            Err(error) => Taken::Wrong(error),
+            Err(slip) => Taken::Wrong(slip.message(text, lang)),
         },
         PromptKind::Search => Taken::Run(Action::Search(Text(text.to_owned()))),
         PromptKind::SearchBack => Taken::Run(Action::SearchBack(Text(text.to_owned()))),
@@ -488,7 +490,7 @@ fn accept_prompt(kind: PromptKind, text: &str, history: &mut History) -> Taken {
             Ok(target) => Taken::Run(Action::Step(target)),
             Err(_) => match Place::parse(text) {
                 Ok(place) => Taken::Run(Action::Go(place)),
-                Err(error) => Taken::Wrong(error),
+                Err(slip) => Taken::Wrong(slip.message(text, lang)),
             },
         },
     }

@@ -1,11 +1,12 @@
 //! The part of the application's state that knows nothing of traces: settings, focus, overlays, messages, keys
 //! pressed so far. [`Ui::update`] takes what concerns it and hands the rest on.
 
+use std::time::Duration;
+
 use super::action::Action;
-use super::answer::Answer;
-use super::args::{Arg, ExportArgs, Setting, Text};
+use super::answer::{Answer, Row};
+use super::args::{Arg, ExportArgs, Setting, StepTarget, Text};
 use super::command::{History, Names};
-use super::config::{ColorMode, Config, GlyphSet, ScaleMode, THEMES};
 use super::effect::{Effect, Report};
 use super::input::Input;
 use super::key::Key;
@@ -13,7 +14,9 @@ use super::keymap::{Context, Keymap, Lookup};
 use super::messages::{Level, Messages};
 use super::overlay::{ExportForm, Overlay, Palette, Prompt, PromptKind, Scrolling, Taken};
 use super::play::Play;
+use super::settings::{Settings, THEMES};
 use super::view::View;
+use crate::debug::expr::ExprError;
 use crate::text::{Lang, Msg, NumberFormat};
 
 /// Which part of the screen the arrows move in.
@@ -49,102 +52,55 @@ impl Focus {
     }
 }
 
-/// What a person has set.
-// Each switch is set on its own; grouping them would only rename them.
-#[allow(clippy::struct_excessive_bools)]
-#[derive(Clone, Debug, PartialEq)]
-pub struct Settings {
-    /// Language of all text.
-    pub lang: Lang,
-    /// Theme, by name.
-    pub theme: String,
-    /// Glyph set.
-    pub glyphs: GlyphSet,
-    /// How numbers print.
-    pub digits: NumberFormat,
-    /// Round as you go.
-    pub rounding: bool,
-    /// Range of the colour scale.
-    pub scale: ScaleMode,
-    /// Logarithmic colours.
-    pub log_scale: bool,
-    /// Colours the terminal is given.
-    pub color: ColorMode,
-    /// Mouse capture.
-    pub mouse: bool,
-    /// All terms of a long sum, in order of computation.
-    pub full_sum: bool,
-    /// The derivations of all cells of the plane.
-    pub derivations: bool,
-    /// Big tensors as blocks even where cells would fit.
-    pub blocks: bool,
-    /// The step list is shown.
-    pub sidebar: bool,
-    /// Note and facts are shown.
-    pub notes: bool,
-    /// Bars of probabilities stand in order of size.
-    pub sorted: bool,
-}
+/// Half a second without a motion, and a digit was the key of a view.
+const COUNT: Duration = Duration::from_millis(500);
+/// Longest count.
+const MAX_COUNT: usize = 6;
+/// Most that an action is repeated: further than any table or list of a screen.
+const MAX_REPEATED: usize = 10_000;
 
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            lang: Lang::En,
-            theme: THEMES[0].to_owned(),
-            glyphs: GlyphSet::default(),
-            digits: NumberFormat::default(),
-            rounding: false,
-            scale: ScaleMode::default(),
-            log_scale: false,
-            color: ColorMode::default(),
-            mouse: false,
-            full_sum: false,
-            derivations: false,
-            blocks: false,
-            sidebar: true,
-            notes: true,
-            sorted: false,
-        }
-    }
-}
-
-impl Settings {
-    /// Takes over what a configuration file says.
-    pub fn apply(&mut self, config: &Config) {
-        self.lang = config.language.unwrap_or(self.lang);
-        self.theme = config.theme.clone().unwrap_or_else(|| self.theme.clone());
-        self.glyphs = config.glyphs.unwrap_or(self.glyphs);
-        self.digits = config.digits.unwrap_or(self.digits);
-        self.scale = config.scale.unwrap_or(self.scale);
-        self.color = config.color.unwrap_or(self.color);
-        self.mouse = config.mouse.unwrap_or(self.mouse);
-    }
-
-    /// The setting of this name as it is.
-    fn value(&self, name: &str) -> Setting {
-        match name {
-            "lang" => Setting::Lang(self.lang),
-            "theme" => Setting::Theme(self.theme.clone()),
-            "glyphs" => Setting::Glyphs(self.glyphs),
-            "digits" => Setting::Digits(self.digits),
-            "scale" => Setting::Scale(self.scale),
-            "color" => Setting::Color(self.color),
-            "mouse" => Setting::Mouse(self.mouse),
-            "log" => Setting::Log(self.log_scale),
-            _ => Setting::Rounding(self.rounding),
-        }
-    }
-}
-
-/// What a setting may be.
-fn choices(name: &str) -> String {
-    if name == "digits" {
-        return format!("0–{} | sciN | full | hex", crate::text::number::MAX_DIGITS);
-    }
-    let words = Setting::words();
-    let values = words.iter().filter_map(|w| w.split_once(' '));
-    let values = values.filter(|(setting, _)| *setting == name);
-    values.map(|(_, value)| value).collect::<Vec<_>>().join(" | ")
+/// Whether a count before the key repeats the action.
+fn is_motion(action: &Action) -> bool {
+    matches!(
+        action,
+        Action::Next
+            | Action::Prev
+            | Action::StepOver
+            | Action::NextPhase
+            | Action::PrevPhase
+            | Action::NextLayer
+            | Action::PrevLayer
+            | Action::Up
+            | Action::Down
+            | Action::Left
+            | Action::Right
+            | Action::PageUp
+            | Action::PageDown
+            | Action::HalfUp
+            | Action::HalfDown
+            | Action::PageLeft
+            | Action::PageRight
+            | Action::NextTable
+            | Action::PrevTable
+            | Action::AxisNext
+            | Action::AxisPrev
+            | Action::NextTerm
+            | Action::PrevTerm
+            | Action::NextBookmark
+            | Action::PrevBookmark
+            | Action::SearchNext
+            | Action::SearchPrev
+            | Action::NextFailed
+            | Action::PrevFailed
+            | Action::NextDiff
+            | Action::PrevDiff
+            | Action::Back
+            | Action::Forward
+            | Action::Undo
+            | Action::Redo
+            | Action::Continue
+            | Action::ReverseContinue
+    )
 }
 
 /// State that knows nothing of traces.
@@ -170,6 +126,8 @@ pub struct Ui {
     interrupted: bool,
     /// Keys of an unfinished sequence.
     pub pending: Vec<Key>,
+    /// Digits typed before a motion: how often it is done, or the step that `G` goes to.
+    pub count: String,
     /// Lines typed after `:`.
     pub commands: History,
     /// Lines typed after `/`.
@@ -183,7 +141,11 @@ pub struct Ui {
     /// What the last command found; a script takes it from here.
     pub answers: Vec<Answer>,
     /// Commands run so far, in order, as a script that can be replayed.
-    pub record: Vec<String>,
+    pub record: Vec<Action>,
+    /// What is to be done outside, in order.
+    pub effects: Vec<Effect>,
+    /// Whether somebody watches: then long work goes on in the background, and questions are put.
+    pub interactive: bool,
 }
 
 impl Ui {
@@ -212,21 +174,20 @@ impl Ui {
     }
 
     /// The last recorded command was this one: what it meant where the cursor was.
-    pub fn rename_last(&mut self, action: &Action) {
+    pub fn rename_last(&mut self, action: Action) {
         if let Some(last) = self.record.last_mut() {
-            *last = action.line();
+            *last = action;
         }
     }
 
     /// Takes the last recorded command for which `is` holds out of the record: it has no effect any more.
-    pub fn forget(&mut self, is: impl Fn(&Action) -> bool) {
-        let is = |line: &String| Action::parse(line).is_ok_and(|a| is(&a));
+    pub fn unrecord(&mut self, is: impl Fn(&Action) -> bool) {
         if let Some(at) = self.record.iter().rposition(is) {
             self.record.remove(at);
         }
     }
 
-    /// Tells what in the configuration could not be used, and how many there were.
+    /// Reports what in the configuration could not be used, and how many entries.
     pub fn warn(&mut self, warnings: Vec<Msg>) {
         let count = warnings.len();
         for warning in warnings {
@@ -238,13 +199,30 @@ impl Ui {
         }
     }
 
-    /// Tells something.
+    /// Says what is wrong with `text`: what and how to fix it, and the text with carets.
+    pub fn wrong(&mut self, text: &str, e: &ExprError) {
+        let lang = self.settings.lang;
+        let (line, carets) = e.marked(text);
+        let first = Msg::new("expr.at_column").arg("column", e.column()).arg("what", e.msg.render(lang)).render(lang);
+        let mut answer = Answer::new(Msg::new("expr.here"));
+        for text in [line, carets] {
+            answer.push(Row::plain(text).level(Level::Error));
+        }
+        self.answer(answer);
+        let all = match &e.help {
+            Some(help) => format!("{first} · {}", help.render(lang)),
+            None => first,
+        };
+        self.say(Level::Error, Msg::new("tself.answer.plain").arg("text", all));
+    }
+
+    /// Says something.
     pub fn say(&mut self, level: Level, text: Msg) {
         self.messages.push(level, text);
     }
 
-    /// What an event asks for. Typing goes into the open line at once and asks for nothing.
-    pub fn input(&mut self, input: &Input, names: &dyn Names) -> Option<Action> {
+    /// What an event means, in order. Typing goes into the open line at once and means nothing more.
+    pub fn input(&mut self, input: &Input, names: &dyn Names) -> Vec<Action> {
         match input {
             Input::Key(key) => self.key(*key, names),
             Input::Paste(text) => {
@@ -254,15 +232,40 @@ impl Ui {
                     editor.paste(text);
                     top.edited(names);
                 }
-                None
+                Vec::new()
             }
-            Input::Tick if self.play.on => Some(Action::Next),
-            // The session knows what lies under the mouse; sizes are asked for while drawing.
-            Input::Tick | Input::Mouse(_) | Input::Resize(..) => None,
+            // No motion came after the digits.
+            Input::Tick => self.counted_view().into_iter().collect(),
+            // The screen knows what is under the mouse; sizes are read while drawing.
+            Input::Mouse(_) | Input::Resize(..) => Vec::new(),
         }
     }
 
-    fn key(&mut self, key: Key, names: &dyn Names) -> Option<Action> {
+    /// Time until a digit is taken for the key of a view.
+    pub fn count_interval(&self) -> Option<Duration> {
+        (!self.count.is_empty()).then_some(COUNT)
+    }
+
+    /// Ends a count that no motion came after: one digit was the key of a view.
+    fn counted_view(&mut self) -> Option<Action> {
+        let count = std::mem::take(&mut self.count);
+        let mut digits = count.chars();
+        let (Some(digit), None) = (digits.next(), digits.next()) else { return None };
+        match self.keymap.lookup(self.context(), &[Key::char(digit)]) {
+            Lookup::Action(action) => Some(action),
+            _ => None,
+        }
+    }
+
+    /// Whether a key begins or goes on with a count: a digit that is a view's key, any digit after that.
+    fn counts(&self, key: Key, context: Context) -> Option<char> {
+        let digit = key.text().filter(char::is_ascii_digit)?;
+        let own = || matches!(self.keymap.lookup(context, &[key]), Lookup::Action(Action::View(_)));
+        let taken = context != Context::Popup && self.pending.is_empty();
+        (taken && (!self.count.is_empty() || own())).then_some(digit)
+    }
+
+    fn key(&mut self, key: Key, names: &dyn Names) -> Vec<Action> {
         self.messages.seen();
         let context = self.context();
         if context == Context::Prompt {
@@ -270,31 +273,66 @@ impl Ui {
             if key.text().is_none()
                 && let Lookup::Action(action) = self.keymap.lookup(context, &[key])
             {
-                return Some(action);
+                return vec![action];
             }
             if let Some(top) = self.overlays.last_mut() {
                 top.edit(key, names);
             }
-            return None;
+            return Vec::new();
+        }
+        if let Some(digit) = self.counts(key, context) {
+            if self.count.len() < MAX_COUNT {
+                self.count.push(digit);
+            }
+            return Vec::new();
         }
         self.pending.push(key);
         match self.keymap.lookup(context, &self.pending) {
             Lookup::Action(action) => {
                 self.pending.clear();
-                Some(action)
+                self.counted(action)
             }
-            Lookup::Prefix => None,
+            Lookup::Prefix => Vec::new(),
             Lookup::None => {
                 let alone = self.pending.len() == 1;
                 self.pending.clear();
-                // `]` then something else: the something else still counts on its own.
-                if alone { None } else { self.key(key, names) }
+                if !alone {
+                    // `]` then something else: the something else still counts on its own.
+                    return self.key(key, names);
+                }
+                if context == Context::Popup {
+                    self.say(Level::Info, Msg::new("tui.said.popup_key").arg("key", key.label(false)));
+                }
+                self.counted_view().into_iter().collect()
             }
         }
     }
 
+    /// An action as often as the count says; what takes no count ends it.
+    fn counted(&mut self, action: Action) -> Vec<Action> {
+        let Ok(count) = self.count.parse::<u32>() else {
+            return vec![action];
+        };
+        match action {
+            // As in less and vim: `23G` and `23gg` go to line 23.
+            Action::First | Action::Last => {
+                self.count.clear();
+                vec![Action::Step(StepTarget::Number(vec![count]))]
+            }
+            action if is_motion(&action) => {
+                self.count.clear();
+                vec![action; (count as usize).min(MAX_REPEATED)]
+            }
+            Action::Cancel => {
+                self.count.clear();
+                Vec::new()
+            }
+            action => self.counted_view().into_iter().chain([action]).collect(),
+        }
+    }
+
     /// Does what concerns the interface and returns what does not (for the session).
-    pub fn update(&mut self, action: Action, names: &dyn Names, effects: &mut Vec<Effect>) -> Option<Action> {
+    pub fn update(&mut self, action: Action, names: &dyn Names) -> Option<Action> {
         if let Some(top) = self.overlays.last_mut() {
             let history = match top {
                 Overlay::Prompt(p) if p.kind != PromptKind::Command => &mut self.searches,
@@ -311,17 +349,17 @@ impl Ui {
                 }
                 Taken::Run(action) => {
                     self.overlays.pop();
-                    return self.base(action, names, effects);
+                    return self.base(action, names);
                 }
-                Taken::Also(action) => return self.base(action, names, effects),
-                Taken::Effect(Effect::Prompt(text)) => {
+                Taken::Also(action) => return self.base(action, names),
+                Taken::Prompt(text) => {
                     self.overlays.pop();
                     self.prompt(PromptKind::Command, &text, names);
                     return None;
                 }
                 Taken::Effect(effect) => {
                     self.overlays.pop();
-                    effects.push(effect);
+                    self.effects.push(effect);
                     return None;
                 }
                 Taken::Wrong(error) => {
@@ -332,7 +370,7 @@ impl Ui {
                 Taken::Pass => {}
             }
         }
-        self.base(action, names, effects)
+        self.base(action, names)
     }
 
     pub(super) fn prompt(&mut self, kind: PromptKind, text: &str, names: &dyn Names) {
@@ -341,15 +379,15 @@ impl Ui {
     }
 
     /// An action that no overlay took.
-    fn base(&mut self, action: Action, names: &dyn Names, effects: &mut Vec<Effect>) -> Option<Action> {
+    fn base(&mut self, action: Action, names: &dyn Names) -> Option<Action> {
         self.answers.clear();
         let interrupted = std::mem::take(&mut self.interrupted);
         if !matches!(action, Action::Command | Action::Palette | Action::Help | Action::Cancel | Action::Accept) {
-            self.record.push(action.line());
+            self.record.push(action.clone());
         }
         match action {
-            Action::Quit | Action::QuitNow => effects.push(Effect::Quit),
-            Action::Interrupt if interrupted => effects.push(Effect::Quit),
+            Action::Quit | Action::QuitNow => self.effects.push(Effect::Quit),
+            Action::Interrupt if interrupted => self.effects.push(Effect::Quit),
             Action::Interrupt => {
                 self.interrupted = true;
                 self.play.on = false;
@@ -358,8 +396,8 @@ impl Ui {
                 let text = Msg::new("tui.said.interrupt").arg("keys", keys.join(" / "));
                 self.say(Level::Info, text);
             }
-            Action::Suspend => effects.push(Effect::Suspend),
-            Action::Redraw => effects.push(Effect::Redraw),
+            Action::Suspend => self.effects.push(Effect::Suspend),
+            Action::Redraw => self.effects.push(Effect::Redraw),
             Action::Help => self.overlays.push(Overlay::Help { scroll: 0 }),
             Action::Messages => self.overlays.push(Overlay::Messages { scroll: usize::MAX }),
             Action::Palette => self.overlays.push(Overlay::Palette(Palette::default())),
@@ -406,29 +444,29 @@ impl Ui {
                 }
             }
             Action::Rounding => {
-                self.set(Setting::Rounding(!self.settings.rounding), effects);
+                self.set(Setting::Rounding(!self.settings.rounding));
             }
-            Action::LogScale => self.set(Setting::Log(!self.settings.log_scale), effects),
-            Action::ScaleMode => self.set(Setting::Scale(self.settings.scale.next()), effects),
+            Action::LogScale => self.set(Setting::Log(!self.settings.log_scale)),
+            Action::ScaleMode => self.set(Setting::Scale(self.settings.scale.next())),
             Action::MoreDigits | Action::FewerDigits => {
                 let more = action == Action::MoreDigits;
-                self.set(Setting::Digits(digits(self.settings.digits, more)), effects);
+                self.set(Setting::Digits(digits(self.settings.digits, more)));
             }
             Action::Language => {
                 let lang = match self.settings.lang {
                     Lang::En => Lang::Zh,
                     Lang::Zh => Lang::En,
                 };
-                self.set(Setting::Lang(lang), effects);
+                self.set(Setting::Lang(lang));
             }
             Action::Theme => {
                 let at = THEMES.iter().position(|t| *t == self.settings.theme);
                 let next = THEMES[at.map_or(0, |a| (a + 1) % THEMES.len())];
-                self.set(Setting::Theme(next.to_owned()), effects);
+                self.set(Setting::Theme(next.to_owned()));
             }
-            Action::Glyphs => self.set(Setting::Glyphs(self.settings.glyphs.next()), effects),
-            Action::Mouse => self.set(Setting::Mouse(!self.settings.mouse), effects),
-            Action::Set(setting) => self.set(setting, effects),
+            Action::Glyphs => self.set(Setting::Glyphs(self.settings.glyphs.next())),
+            Action::Mouse => self.set(Setting::Mouse(!self.settings.mouse)),
+            Action::Set(setting) => self.set(setting),
             other => return Some(other),
         }
         None
@@ -439,7 +477,7 @@ impl Ui {
         self.overlays.push(Overlay::Export(form));
     }
 
-    fn set(&mut self, setting: Setting, effects: &mut Vec<Effect>) {
+    fn set(&mut self, setting: Setting) {
         let s = &mut self.settings;
         let said = setting.print();
         match setting {
@@ -451,21 +489,21 @@ impl Ui {
             Setting::Color(color) => s.color = color,
             Setting::Mouse(on) => {
                 s.mouse = on;
-                effects.push(Effect::Mouse(on));
+                self.effects.push(Effect::Mouse(on));
             }
             Setting::Log(on) => s.log_scale = on,
             Setting::Rounding(on) => s.rounding = on,
             Setting::Show(name) => {
-                let now = self.settings.value(name);
+                let now = Setting::now(name, &self.settings);
                 let text = Msg::new("tui.said.setting").arg("setting", now.print());
-                self.say(Level::Info, text.arg("all", choices(name)));
+                self.say(Level::Info, text.arg("all", Setting::choices(name)));
                 return;
             }
         }
         self.say(Level::Done, Msg::new("tui.said.set").arg("setting", said));
     }
 
-    /// Says what went wrong; the form of `export`, where it asked for it, goes back to the field that is at fault.
+    /// Says what went wrong; the form of `export`, where it is open, goes back to the field that is at fault.
     pub(super) fn refuse_export(&mut self, field: usize, why: Msg) {
         if let Some(Overlay::Export(form)) = self.overlays.last_mut() {
             form.refuse(field, why.clone());
@@ -483,12 +521,17 @@ impl Ui {
                 self.say(Level::Done, text);
             }
             Report::Failed(text) => self.refuse_export(2, text),
-            Report::Exists(path, effect) => self.overlays.push(Overlay::Confirm {
-                question: Msg::new("tui.ask.overwrite").arg("path", path.display()),
-                effect: Box::new(effect),
-            }),
-            // The debugger's.
-            Report::Reference(_) => {}
+            Report::Exists { again, .. } => {
+                let path = match &again {
+                    Effect::Write { path, .. } => path.display().to_string(),
+                    _ => String::new(),
+                };
+                self.overlays.push(Overlay::Confirm {
+                    question: Msg::new("tui.ask.overwrite").arg("path", path),
+                    effect: Box::new(again),
+                });
+            }
+            Report::Silent | Report::Reference(_) => {}
         }
     }
 }

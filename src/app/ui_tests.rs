@@ -1,13 +1,14 @@
 //! Keys as strings in, state and effects out.
 
 use super::action::Action;
-use super::config::GlyphSet;
 use super::effect::{Effect, Report};
 use super::input::Input;
 use super::key::KeySeq;
 use super::messages::Level;
 use super::overlay::{Item, Overlay};
-use super::ui::{Focus, Settings, Ui};
+use super::settings::GlyphSet;
+use super::settings::Settings;
+use super::ui::{Focus, Ui};
 use super::view::View;
 use crate::text::{Lang, Msg, NumberFormat};
 
@@ -27,7 +28,7 @@ fn new() -> Run {
 impl Run {
     fn press(mut self, keys: &str) -> Self {
         for key in keys.parse::<KeySeq>().unwrap().0 {
-            if let Some(action) = self.ui.input(&Input::Key(key), &()) {
+            for action in self.ui.input(&Input::Key(key), &()) {
                 self.act(action);
             }
         }
@@ -37,7 +38,7 @@ impl Run {
     fn type_in(mut self, text: &str) -> Self {
         for c in text.chars() {
             let input = Input::Key(super::key::Key::char(c));
-            if let Some(action) = self.ui.input(&input, &()) {
+            for action in self.ui.input(&input, &()) {
                 self.act(action);
             }
         }
@@ -45,9 +46,14 @@ impl Run {
     }
 
     fn act(&mut self, action: Action) {
-        let rest = self.ui.update(action, &(), &mut self.effects);
+        let rest = self.ui.update(action, &());
+        self.effects.append(&mut self.ui.effects);
         self.rest.extend(rest.map(|a| a.line()));
     }
+}
+
+fn exists() -> Report {
+    Report::Exists { why: Msg::new("export.file.exists"), again: Effect::Redraw }
 }
 
 #[test]
@@ -100,7 +106,7 @@ fn letters_are_text_while_typing() {
 fn escape_takes_away_one_overlay() {
     let run = new().press("? esc");
     assert!(run.ui.overlays.is_empty());
-    let run = new().press("2 esc");
+    let run = new().press("@ esc");
     assert_eq!(run.ui.view, View::Step);
     let run = new().press("f5");
     assert!(run.ui.play.on);
@@ -164,7 +170,7 @@ fn the_export_form_stays_until_the_file_is_written() {
     assert_eq!((wrong(&run), run.rest.len()), ((2, false), 1));
     run.ui.report(Report::Failed(Msg::new("tui.said.no_step")));
     assert_eq!(wrong(&run), (2, true));
-    let question = Report::Exists("a.md".into(), Effect::Redraw);
+    let question = exists();
     run.ui.report(question);
     let mut run = run.press("esc");
     assert_eq!(wrong(&run).0, 2, "no to the question");
@@ -193,11 +199,11 @@ fn lists_choose_and_delete() {
 #[test]
 fn existing_files_are_asked_about() {
     let mut run = new();
-    run.ui.report(Report::Exists("a.md".into(), Effect::Redraw));
+    run.ui.report(exists());
     let no = run.press("esc");
     assert!(no.ui.overlays.is_empty() && no.effects.is_empty());
     let mut run = new();
-    run.ui.report(Report::Exists("a.md".into(), Effect::Redraw));
+    run.ui.report(exists());
     assert_eq!(run.press("enter").effects, [Effect::Redraw]);
 }
 
@@ -214,11 +220,43 @@ fn digits_theme_language_and_mouse_change_while_running() {
 }
 
 #[test]
-fn ticks_only_while_playing() {
-    let mut run = new();
-    assert_eq!(run.ui.input(&Input::Tick, &()), None);
-    run = run.press("f5");
-    assert_eq!(run.ui.input(&Input::Tick, &()), Some(Action::Next));
+fn a_count_repeats_a_motion_and_a_digit_alone_shows_its_view() {
+    let lines = |keys: &str| new().press(keys).rest;
+    assert_eq!(lines("3 ."), ["next"; 3]);
+    assert_eq!(lines("2 3 G"), ["step 23"]);
+    assert_eq!(lines("2 3 g g"), ["step 23"]);
+    assert_eq!(lines("tab 1 0 right"), vec!["right"; 10]);
+    assert_eq!(lines("tab 0 $"), ["row-start", "row-end"], "columns of a table");
+    // No motion comes after it.
+    let mut run = new().press("2");
+    assert_eq!((run.ui.view, run.ui.count.as_str()), (View::Step, "2"));
+    assert!(run.ui.count_interval().is_some());
+    for action in run.ui.input(&Input::Tick, &()) {
+        run.act(action);
+    }
+    assert_eq!((run.ui.view, run.ui.count.as_str()), (View::Heads, ""));
+    let run = new().press("4 ?");
+    assert_eq!(run.ui.view, View::Probs);
+    assert_eq!(run.ui.overlays.len(), 1);
+    let run = new().press("2 esc .");
+    assert_eq!((run.ui.view, run.rest.len()), (View::Step, 1), "Esc forgets the count");
+    let run = new().press("2 3 ?");
+    assert_eq!(run.ui.view, View::Step, "two digits are no view's key");
+}
+
+#[test]
+fn no_key_is_swallowed_by_a_popup() {
+    let run = new().press("? x");
+    let said = run.ui.messages.current().expect("a message").text.to_string();
+    assert!(said.contains('x'), "{said}");
+}
+
+#[test]
+fn other_ways_to_leave() {
+    for line in ["q", "q!", "x", "wq", "exit"] {
+        let run = new().press(":").type_in(line).press("enter");
+        assert_eq!(run.effects, [Effect::Quit], "{line}");
+    }
 }
 
 #[test]
@@ -232,7 +270,8 @@ fn pasting_goes_into_the_open_line() {
 fn what_was_done_can_be_replayed() {
     let run = new().press("right enter");
     let run = run.press(":").type_in("go Q1").press("enter");
-    assert_eq!(run.ui.record, ["next", "follow", "go Q1"]);
+    let lines: Vec<String> = run.ui.record.iter().map(Action::line).collect();
+    assert_eq!(lines, ["next", "follow", "go Q1"]);
 }
 
 #[test]

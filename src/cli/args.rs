@@ -6,6 +6,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use super::global::Global;
 use super::{check, compare, completions, export, generate, help, localise, man, new, open, play, steps, train};
+use crate::app::hint::nearest;
 use crate::text::{Lang, Msg, escape};
 
 /// Name of the program.
@@ -83,6 +84,19 @@ pub fn parse(raw: &[impl AsRef<OsStr>], lang: Lang) -> Result<Cli, clap::Error> 
     let mut command = command(lang);
     let matches = command.try_get_matches_from_mut(words)?;
     Cli::from_arg_matches(&matches).map_err(|e| e.format(&mut command))
+}
+
+/// What is said of a first word that is neither a scenario nor a subcommand and nearly a subcommand's name.
+pub(super) fn misspelt(raw: &[impl AsRef<OsStr>], lang: Lang) -> Option<Msg> {
+    let command = command(lang).ignore_errors(true);
+    let words = raw.iter().map(|w| w.as_ref().to_owned());
+    let matches = command.clone().try_get_matches_from(words).ok()?;
+    let word = matches.get_one::<std::path::PathBuf>("scenario")?.to_str()?;
+    if crate::scenario::EMBEDDED.iter().any(|(name, _)| *name == word) || std::path::Path::new(word).exists() {
+        return None;
+    }
+    let near = nearest(word, command.get_subcommands().map(clap::Command::get_name))?;
+    Some(Msg::new("cli.usage.command_near").arg("name", escape(word)).arg("near", near))
 }
 
 /// The built command of the program, or of the subcommand called `name`.

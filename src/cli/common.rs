@@ -125,6 +125,7 @@ pub fn run(session: &Session, name: &str) -> Result<usize, Failure> {
 /// Where there is no such step.
 pub fn go_to_step(app: &mut App, numbers: &[u32]) -> Result<(), Failure> {
     if app.nav.to_step(&StepTarget::Number(numbers.to_vec())) {
+        app.settle();
         return Ok(());
     }
     let last = app.nav.steps.list().last().map_or(0, |s| s.number[0]);

@@ -106,7 +106,13 @@ pub fn main(raw: impl IntoIterator<Item = OsString>) -> ExitCode {
     let raw: Vec<OsString> = raw.into_iter().collect();
     let lang = global::language(&raw);
     crate::export::file::signals::want(true);
-    match args::parse(&raw, lang) {
+    let parsed = args::parse(&raw, lang);
+    // Not a scenario that is missing, but a command that was mistyped.
+    let no_command = parsed.as_ref().map_or_else(clap::Error::use_stderr, |cli| cli.command.is_none());
+    if let Some(msg) = no_command.then(|| args::misspelt(&raw, lang)).flatten() {
+        return finish(Err(msg.into()), lang);
+    }
+    match parsed {
         Ok(cli) => finish(run(&cli, lang), lang),
         Err(error) => usage::report(&error, lang),
     }

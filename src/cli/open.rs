@@ -13,9 +13,9 @@ use super::{Failure, value};
 #[cfg(feature = "tui")]
 use crate::app::{
     app::App,
-    config::{ColorMode, Config, Warning, parse_theme},
+    config::{Config, Warning},
     keymap::Keymap,
-    ui::Settings,
+    settings::{ColorMode, Settings, parse_theme},
 };
 use crate::export::select::Selection;
 #[cfg(feature = "tui")]
@@ -135,7 +135,7 @@ fn configured(global: &Global, lang: Lang) -> Result<Chosen, Failure> {
     let (keymap, of_keys) = config.keymap();
     warnings.extend(of_keys);
     chosen.keymap = keymap;
-    chosen.settings.apply(&config);
+    config.apply(&mut chosen.settings);
     // What the command line says counts more than the file.
     let lang = global.lang().unwrap_or(chosen.settings.lang);
     chosen.settings.lang = lang;
@@ -149,7 +149,7 @@ fn configured(global: &Global, lang: Lang) -> Result<Chosen, Failure> {
 /// A scenario that cannot be opened, standard output that is no terminal.
 #[cfg(feature = "tui")]
 pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
-    let commands = args.play.as_deref().map(super::play::script).transpose()?;
+    let commands = args.play.as_deref().map(|file| super::play::script(file, lang)).transpose()?;
     let session = Arc::new(common::open(&args.scenario(), &args.inputs, global, None, lang)?);
     let run = args.run.as_deref().map(|name| common::run(&session, name)).transpose()?;
     let chosen = chosen(global, args.theme.as_deref(), args.glyphs.as_deref(), lang)?;
@@ -160,16 +160,10 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     let mut app = App::new(session, run, chosen.settings);
     app.ui.keymap = chosen.keymap;
     app.ui.warn(chosen.warnings);
-    let mut effects = Vec::new();
     if let Some(Selection::One(path)) = &args.step {
         common::go_to_step(&mut app, path)?;
     }
-    if let Some(commands) = commands {
-        for action in commands {
-            app.act(action, &mut effects);
-        }
-    }
-    tui::run::run(app)?;
+    tui::run::run(app, commands.unwrap_or_default())?;
     Ok(())
 }
 

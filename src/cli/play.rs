@@ -11,10 +11,10 @@ use super::{Failure, common, value};
 use crate::app::action::Action;
 use crate::app::app::App;
 use crate::app::command;
-use crate::app::effect::Effect;
-use crate::app::messages::{Level, Message};
-use crate::app::ui::Settings;
-use crate::export::{file, select::Selection};
+use crate::app::executor::{Front, Outcome};
+use crate::app::messages::Level;
+use crate::app::settings::Settings;
+use crate::export::select::Selection;
 use crate::scenario::guard;
 use crate::text::{Lang, Msg, escape};
 
@@ -48,13 +48,43 @@ pub struct Args {
 ///
 /// # Errors
 /// A file that cannot be read, or a line that is no command: which, and why.
-pub(super) fn script(path: &Path) -> Result<Vec<Action>, Failure> {
+pub(super) fn script(path: &Path, lang: Lang) -> Result<Vec<Action>, Failure> {
     let name = escape(&path.display().to_string()).into_owned();
     let text =
         if path == Path::new("-") { guard::text_of(io::stdin().lock(), &name)? } else { guard::read_text(path)? };
-    Ok(command::script(&text)
+    Ok(command::script(&text, lang)
         .map_err(|(line, why)| (Msg::new("play.bad_line"), line, why))
-        .map_err(|(msg, line, why)| msg.arg("file", &name).arg("line", line).arg("why", why))?)
+        .map_err(|(msg, line, why)| msg.arg("file", &name).arg("line", line).arg("why", why.render(lang)))?)
+}
+
+/// One command, with or without its colon.
+///
+/// # Errors
+/// What it cannot be read for.
+pub(super) fn command(line: &str, lang: Lang) -> Result<Action, Failure> {
+    let line = line.trim().trim_start_matches(':');
+    Ok(Action::parse(line).map_err(|slip| slip.message(line, lang))?)
+}
+
+/// Copied text is printed; there is no screen.
+#[derive(Default)]
+struct Script {
+    texts: Vec<String>,
+}
+
+impl Front for Script {
+    fn copy(&mut self, text: &str, _: Msg) -> Result<Option<Msg>, Msg> {
+        self.texts.push(text.to_owned());
+        Ok(None)
+    }
+
+    fn mouse(&mut self, _: bool) -> Result<(), Msg> {
+        Ok(())
+    }
+
+    fn screen(&mut self, _: bool) -> Result<(), Msg> {
+        Ok(())
+    }
 }
 
 /// Runs the commands; stops at the first that cannot be done.
@@ -62,9 +92,9 @@ pub(super) fn script(path: &Path) -> Result<Vec<Action>, Failure> {
 /// # Errors
 /// A scenario that cannot be opened, a line that is no command, a command that cannot be done.
 pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
-    let mut commands = args.file.as_deref().map_or(Ok(Vec::new()), script)?;
+    let mut commands = args.file.as_deref().map_or(Ok(Vec::new()), |file| script(file, lang))?;
     for line in &args.execute {
-        commands.push(Action::parse(line.trim().trim_start_matches(':'))?);
+        commands.push(command(line, lang)?);
     }
     let session = Arc::new(common::open(&args.scenario, &args.inputs, global, None, lang)?);
     let run = args.run.as_deref().map(|name| common::run(&session, name)).transpose()?;
@@ -80,30 +110,14 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
 fn play(app: &mut App, commands: Vec<Action>, json: bool, out: &mut dyn Write) -> Result<(), Failure> {
     for action in commands {
         let command = action.line();
-        let turned = matches!(action, Action::View(_) | Action::NextView | Action::PrevView);
-        let told = app.tell(action);
-        let mut messages = told.messages;
-        let mut answers = told.answers;
-        let mut texts = Vec::new();
-        let mut left = false;
-        for effect in told.effects {
-            match effect {
-                Effect::Quit => left = true,
-                Effect::Copy { text, .. } => texts.push(text),
-                Effect::Write { path, bytes, overwrite } => messages.push(write(&path, &bytes, overwrite)),
-                Effect::Reference(wanted) => {
-                    let more = app.tell_report(wanted.read());
-                    messages.extend(more.messages);
-                    answers.extend(more.answers);
-                }
-                _ => {}
-            }
-        }
-        if turned {
-            messages.push(on_screen(app));
-        }
+        let mut front = Script::default();
+        let outcome = app.run(action, &mut front);
+        let Outcome { messages, answers, moved, quit } = &outcome;
+        let texts = front.texts;
+        let settings = &app.ui.settings;
+        let line = moved.then(|| app.nav.line(settings.lang, settings.digits, usize::MAX)).flatten();
+        let line = line.map(|l| l.text());
         let lang = app.ui.settings.lang;
-        let failed = messages.iter().find(|m| m.level == Level::Error).map(|m| m.text.clone());
         if json {
             let rows = |a: &crate::app::answer::Answer| -> Vec<_> {
                 a.rows
@@ -120,7 +134,7 @@ fn play(app: &mut App, commands: Vec<Action>, json: bool, out: &mut dyn Write) -
             let object = json!({
                 "command": command,
                 "step": app.nav.step().map(crate::walkthrough::Step::label),
-                "cell": told.line,
+                "cell": line,
                 "messages": messages.iter().map(|m| json!({"level": level(m.level), "text": m.text.render(lang)})).collect::<Vec<_>>(),
                 "answers": answers.iter().map(|a| json!({"title": a.title.render(lang), "rows": rows(a)})).collect::<Vec<_>>(),
                 "text": texts,
@@ -128,7 +142,7 @@ fn play(app: &mut App, commands: Vec<Action>, json: bool, out: &mut dyn Write) -
             writeln!(out, "{object}")?;
         } else {
             writeln!(out, "> {}", escape(&command))?;
-            for message in &messages {
+            for message in messages {
                 writeln!(out, "{}", escape(&message.text.render(lang)))?;
             }
             // An answer without lines may have been said.
@@ -142,41 +156,24 @@ fn play(app: &mut App, commands: Vec<Action>, json: bool, out: &mut dyn Write) -
             for text in &texts {
                 writeln!(out, "{text}")?;
             }
-            if told.moved {
+            if *moved {
                 if let Some(place) = app.nav.place(lang) {
                     writeln!(out, "{}", escape(&place))?;
                 }
-                if let Some(line) = &told.line {
+                if let Some(line) = &line {
                     writeln!(out, "  {}", escape(line))?;
                 }
             }
         }
         out.flush()?;
-        if failed.is_some() {
+        if outcome.error().is_some() {
             return Err(Failure::Check);
         }
-        if left {
+        if *quit {
             break;
         }
     }
     Ok(())
-}
-
-/// A view is for the screen: what prints it.
-fn on_screen(app: &App) -> Message {
-    let text = Msg::new("play.view").arg("view", app.ui.view.name());
-    Message { level: Level::Info, text, times: 1 }
-}
-
-fn write(path: &Path, bytes: &[u8], overwrite: bool) -> Message {
-    let (level, text) = match file::write_file(path, overwrite, |out| out.write_all(bytes)) {
-        Ok(()) => (
-            Level::Done,
-            Msg::new("tui.said.written").arg("path", escape(&path.to_string_lossy())).arg("bytes", bytes.len()),
-        ),
-        Err(error) => (Level::Error, error.msg),
-    };
-    Message { level, text, times: 1 }
 }
 
 fn level(level: Level) -> &'static str {

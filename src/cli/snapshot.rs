@@ -1,6 +1,6 @@
 //! `snapshot`: exactly what the screen shows, as a file.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::ValueEnum;
@@ -10,10 +10,10 @@ use super::{Failure, common, open, play, value};
 use crate::app::action::Action;
 use crate::app::app::App;
 use crate::app::args::Arg;
-use crate::app::messages::Level;
+use crate::app::executor::Front;
 use crate::app::view::View;
 use crate::export::{file::Target, select::Selection};
-use crate::text::Lang;
+use crate::text::{Lang, Msg};
 use crate::tui::run::{Still, cells, still};
 use crate::tui::snapshot;
 use crate::tui::theme::{Depth, Environment};
@@ -86,8 +86,25 @@ impl Args {
     }
 }
 
+/// A picture has no clipboard and no mouse.
+struct Picture;
+
+impl Front for Picture {
+    fn copy(&mut self, _: &str, _: Msg) -> Result<Option<Msg>, Msg> {
+        Err(Msg::new("snapshot.no_clipboard"))
+    }
+
+    fn mouse(&mut self, _: bool) -> Result<(), Msg> {
+        Ok(())
+    }
+
+    fn screen(&mut self, _: bool) -> Result<(), Msg> {
+        Ok(())
+    }
+}
+
 /// Runs a script and writes a frame for each of its commands, the first screen before them.
-fn film(args: &Args, script: &Path, app: &mut App) -> Result<(), Failure> {
+fn film(args: &Args, commands: Vec<Action>, app: &mut App) -> Result<(), Failure> {
     let environment = Environment { no_color: false, detected: Depth::True };
     let size = (args.size.columns, args.size.rows);
     let seconds = args.seconds.clamp(0.05, 60.0);
@@ -98,10 +115,13 @@ fn film(args: &Args, script: &Path, app: &mut App) -> Result<(), Failure> {
         (cells, seconds)
     };
     let mut frames = vec![frame(app)];
-    for action in play::script(script)? {
-        let told = app.tell(action);
-        if let Some(message) = told.messages.into_iter().find(|m| m.level == Level::Error) {
-            return Err(message.text.into());
+    for action in commands {
+        let outcome = app.run(action, &mut Picture);
+        if let Some(why) = outcome.error() {
+            return Err(why.clone().into());
+        }
+        if outcome.quit {
+            break;
         }
         frames.push(frame(app));
     }
@@ -123,22 +143,23 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     }
     let mut app = App::new(session, run, chosen.settings);
     app.ui.keymap = chosen.keymap;
-    let mut effects = Vec::new();
     if let Some(Selection::One(path)) = &args.step {
         common::go_to_step(&mut app, path)?;
     }
     for line in &args.execute {
-        let told = app.tell(Action::parse(line.trim().trim_start_matches(':'))?);
-        let failed = told.messages.into_iter().find(|m| m.level == Level::Error);
-        if let Some(message) = failed {
-            return Err(message.text.into());
+        let outcome = app.run(play::command(line, lang)?, &mut Picture);
+        if let Some(why) = outcome.error() {
+            return Err(why.clone().into());
+        }
+        if outcome.quit {
+            break;
         }
     }
     if let Some(view) = &args.view {
-        app.act(Action::View(View::parse(view)?), &mut effects);
+        app.act(Action::View(View::parse(view).map_err(|slip| slip.msg)?));
     }
     if let Some(script) = &args.film {
-        return film(args, script, &mut app);
+        return film(args, play::script(script, lang)?, &mut app);
     }
     // A file has all colours, whatever this terminal has; plain text has none.
     let detected = if args.format == FormatName::Text { Depth::None } else { Depth::True };

@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn text_reads_on_every_ground() {
-        for name in crate::app::config::THEMES {
+        for name in crate::app::settings::THEMES {
             for depth in [Depth::Ansi16, Depth::Ansi256, Depth::True] {
                 let p = Palette::new(&Theme::new(name, depth));
                 for table in [p.diverging, p.sequential].into_iter().flatten() {

@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn ambiguous_characters_take_two_cells_where_the_terminal_draws_two() {
-        use crate::app::config::GlyphSet;
+        use crate::app::settings::GlyphSet;
         use crate::tui::theme::Depth;
         let drawn = |set| {
             let theme = Theme::new("dark", Depth::None);
@@ -249,7 +249,7 @@ mod tests {
         fn words_of_any_script_keep_their_place_at_every_size(
             a in 0..WORDS.len(), b in 0..WORDS.len(), max in 1_u16..24, at in 0_u16..6, wide in proptest::bool::ANY,
         ) {
-            use crate::app::config::GlyphSet;
+            use crate::app::settings::GlyphSet;
             use crate::tui::theme::Depth;
             let set = if wide { GlyphSet::CjkSafe } else { GlyphSet::Unicode };
             let look = Look::new(Theme::new("dark", Depth::None), Glyphs::of(set), Lang::Zh);
@@ -271,7 +271,7 @@ mod tests {
     #[test]
     fn the_end_of_a_text_is_kept() {
         let theme = Theme::new("dark", crate::tui::theme::Depth::None);
-        let look = Look::new(theme, Glyphs::of(crate::app::config::GlyphSet::Unicode), Lang::En);
+        let look = Look::new(theme, Glyphs::of(crate::app::settings::GlyphSet::Unicode), Lang::En);
         assert_eq!(look.cut_start("encoder.0.out", 13), "encoder.0.out");
         assert_eq!(look.cut_start("encoder.0.out", 6), "…0.out");
         assert_eq!(look.cut_start("水水水", 4), "…水");

@@ -6,18 +6,20 @@ use std::time::{Duration, Instant};
 
 use ratatui::Frame;
 
+use super::effects::Terminal;
 use super::event::Event;
 use super::terminal::{self, Screen};
-use super::{effects, input, signals};
-use crate::app::effect::{Effect, Report};
+use super::{input, signals};
+use crate::app::effect::Effect;
+use crate::app::executor::Front;
 use crate::app::input::Input;
 
 /// An application, as the loop sees it.
 pub trait Program {
     /// Takes in one event; says what is to be done outside and whether the screen changed.
     fn input(&mut self, input: Input) -> Step;
-    /// Takes in what became of an effect.
-    fn report(&mut self, report: Report);
+    /// Executes effects; true where the application is to be left.
+    fn execute(&mut self, effects: Vec<Effect>, front: &mut dyn Front) -> bool;
     /// Draws the whole screen.
     fn draw(&mut self, frame: &mut Frame);
     /// Time to the next [`Input::Tick`]; `None` where nothing moves by itself.
@@ -114,21 +116,9 @@ fn drive(program: &mut dyn Program, screen: &mut Screen, events: &Receiver<Event
                 Event::Closed(error) => return Err(error),
             };
             changed |= step.changed;
-            for effect in step.effects {
-                changed = true;
-                match effect {
-                    Effect::Quit => return Ok(()),
-                    Effect::Suspend => {
-                        terminal::without(signals::stop)?;
-                        screen.forget()?;
-                    }
-                    Effect::Redraw => screen.forget()?,
-                    other => {
-                        if let Some(report) = effects::run(other) {
-                            program.report(report);
-                        }
-                    }
-                }
+            changed |= !step.effects.is_empty();
+            if program.execute(step.effects, &mut Terminal(Some(screen))) {
+                return Ok(());
             }
         }
     }

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use crate::app::config::GlyphSet;
+use crate::app::settings::GlyphSet;
 use crate::text::Cells;
 
 /// The glyphs of a set. Each takes one cell.

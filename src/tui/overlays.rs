@@ -9,9 +9,9 @@ use super::widgets::paragraph::{Span, Wrapped};
 use super::widgets::{help, status};
 use crate::app::action::Spec;
 use crate::app::args::FORMATS;
-use crate::app::config::GlyphSet;
 use crate::app::keymap::Keymap;
 use crate::app::overlay::{ExportForm, Overlay, Palette, Scrolling};
+use crate::app::settings::GlyphSet;
 use crate::app::ui::Ui;
 use crate::text::{Align, tr};
 

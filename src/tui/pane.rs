@@ -8,6 +8,7 @@ use super::draw::{Look, put};
 use super::screen::{Shown, Target};
 use super::views::{map_block, map_norm};
 use crate::app::app::App;
+use crate::app::breakpoints::watch_rows;
 use crate::app::measure::{BINS, Part};
 use crate::app::navigator::{Plane, TreeRow};
 use crate::app::views::map::{Group, Map};
@@ -19,13 +20,13 @@ use crate::tui::widgets::paragraph::{Span, Wrapped};
 pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) {
     let d = &app.nav;
     let theme = &look.theme;
-    let map = Map::of(d, look.lang);
+    let map = Map::of(d, &app.edits, &app.breaks, look.lang);
     let sentence = Map::sentence(d).render(look.lang);
     let text = Wrapped::new(&[Span::new(sentence, theme.text)], area.width, look);
     let head = (text.height() as u16).min(6).min(area.height);
     text.render(Rect { height: head, ..area }, buf, 0, None, look);
     let histogram = BINS as u16 + 2;
-    let watches = d.watch_rows(app.ui.settings.digits);
+    let watches = watch_rows(d, &app.breaks, app.ui.settings.digits);
     let below = histogram + if watches.is_empty() { 0 } else { watches.len() as u16 + 2 };
     let room = area.height.saturating_sub(head + 1 + below.min(area.height / 2));
     let mut y = area.y + head + 1;
@@ -87,7 +88,7 @@ fn spread(app: &App, area: Rect, buf: &mut Buffer, look: &Look) -> u16 {
     put(buf, area, (area.x, area.y), &title, area.width, theme.title, look);
     let part = Part::Plane(plane.window());
     let (Some(tally), Some(counts)) =
-        (d.tally(view.run, view.node, part), d.measures.spread(d.origin(view.run, view.node), plane.window()))
+        (d.tally(view.run, view.node, part), d.numbers.measures.spread(d.origin(view.run, view.node), plane.window()))
     else {
         put(buf, area, (area.x, area.y + 1), tr(look.lang, "tui.legend.pending"), area.width, theme.dim, look);
         return 2;

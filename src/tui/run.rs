@@ -8,6 +8,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::draw::Look;
+use super::effects::Terminal;
 use super::event_loop::{self, Program, Step};
 use super::glyphs::Glyphs;
 use super::screen::{self, Shown, Target};
@@ -15,11 +16,15 @@ use super::theme::{Depth, Environment, Theme};
 use super::{overlays, snapshot, terminal};
 use crate::app::action::Action;
 use crate::app::app::App;
-use crate::app::effect::{Effect, Report};
+use crate::app::effect::Effect;
+use crate::app::executor::{Front, execute};
 use crate::app::input::{Input, Mouse, MouseKind};
+use crate::app::messages::Level;
 use crate::app::navigator::TreeRow;
 use crate::app::overlay::Overlay;
-use crate::app::ui::{Focus, Settings};
+use crate::app::settings::Settings;
+use crate::app::ui::Focus;
+use crate::text::{Msg, escape};
 
 /// How everything looks under these settings.
 pub fn look(settings: &Settings, environment: Environment) -> Look {
@@ -140,10 +145,7 @@ impl OnTerminal {
                 if self.app.ui.focus == Focus::Steps { 1 } else { times }
             }
         };
-        let mut effects = Vec::new();
-        for _ in 0..times {
-            self.app.act(action.clone(), &mut effects);
-        }
+        let effects = (0..times).flat_map(|_| self.app.act(action.clone())).collect();
         Some(effects)
     }
 
@@ -166,8 +168,8 @@ impl Program for OnTerminal {
         Step { effects, changed: true }
     }
 
-    fn report(&mut self, report: Report) {
-        self.app.report(report);
+    fn execute(&mut self, effects: Vec<Effect>, front: &mut dyn Front) -> bool {
+        execute(&mut self.app, effects, front)
     }
 
     fn draw(&mut self, frame: &mut Frame) {
@@ -183,15 +185,26 @@ impl Program for OnTerminal {
     }
 }
 
-/// Runs the debugger until it is left; gives the application back (what was done in it can be saved).
+/// Runs the debugger until it is left, after `commands`; gives the application back (what was done in it can be saved).
+/// The first command that cannot be done ends them: the screen says which, and why.
 ///
 /// # Errors
 /// There is no terminal, or it went away.
-pub fn run(mut app: App) -> io::Result<App> {
+pub fn run(mut app: App, commands: Vec<Action>) -> io::Result<App> {
     terminal::install_panic_hook();
+    for action in commands {
+        let outcome = app.run(action.clone(), &mut Terminal(None));
+        if outcome.quit {
+            return Ok(app);
+        }
+        if outcome.error().is_some() {
+            app.ui.say(Level::Error, Msg::new("play.stopped_at").arg("command", escape(&action.line())));
+            break;
+        }
+    }
     let environment = Environment::read();
     let look = look(&app.ui.settings, environment);
-    app.nav.live = true;
+    app.ui.interactive = true;
     let mut program = OnTerminal { app, environment, look, shown: Shown::default() };
     event_loop::run(&mut program)?;
     Ok(program.app)

@@ -13,7 +13,8 @@ use super::views;
 use super::widgets::status;
 use super::widgets::tree::{Branch, Line, Marks, Tree};
 use crate::app::app::App;
-use crate::app::navigator::{Navigator, Page, TreeRow};
+use crate::app::navigator::{Navigator, TreeRow};
+use crate::app::page::Page;
 use crate::app::ui::Focus;
 use crate::app::view::View;
 use crate::app::views::map::crumbs;
@@ -135,6 +136,10 @@ pub fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look) -> Shown {
         let context = app.ui.context();
         status::hints(bottom, buf, &hints, &app.ui.keymap, context, look);
     }
+    if !app.ui.count.is_empty() {
+        let x = bottom.right().saturating_sub(look.width(&app.ui.count) + 1);
+        put(buf, bottom, (x, bottom.y), &app.ui.count, bottom.width, look.theme.accent, look);
+    }
     shown
 }
 
@@ -160,10 +165,10 @@ fn title(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
     let run = d.step().map_or(0, |s| s.run);
     let name = &d.session.scenario.name;
     let mut left = format!("{name} · {}", d.session.runs[run].name);
-    if let Some(digits) = d.round {
+    if let Some(digits) = d.round() {
         let _ = write!(left, " · {}", Msg::new("tui.rounded").arg("digits", digits).render(look.lang));
     }
-    if let Some(digits) = d.is_rounding() {
+    if let Some(digits) = d.numbers.rounding() {
         let going = Msg::new("tui.rounding").arg("digits", digits);
         let _ = write!(left, " · {}", going.render(look.lang));
     }
@@ -171,11 +176,11 @@ fn title(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
         let update = Msg::new("training.opened").arg("update", made + 1);
         let _ = write!(left, " · {}", update.render(look.lang));
     }
-    if d.edit_count() > 0 {
-        let count = d.edit_count();
+    if app.edits.count(d) > 0 {
+        let count = app.edits.count(d);
         let edits = Msg::new("tui.edits").arg("count", count);
         let _ = write!(left, " · {}", edits.render(look.lang));
-        if let Some((before, after)) = d.edited_loss() {
+        if let Some((before, after)) = app.edits.loss(d) {
             let number = |x: f64| app.ui.settings.digits.format(x);
             let loss = Msg::new("tui.edits_loss").arg("before", number(before)).arg("after", number(after));
             let _ = write!(left, " · {}", loss.render(look.lang));
@@ -231,9 +236,9 @@ fn sidebar(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Sho
             },
             marks: Marks {
                 bookmark: d.is_marked(*at),
-                breakpoint: d.has_break(*at),
-                changed: d.step_changed(*at),
-                failed: d.failed(*at) > Some(Severity::Info),
+                breakpoint: app.has_break(*at),
+                changed: app.edits.step_changed(d, *at),
+                failed: app.checks.failed(d, *at) > Some(Severity::Info),
                 ..Marks::default()
             },
             ..Line::default()

@@ -3,7 +3,7 @@
 use ratatui::style::{Color, Modifier, Style};
 use serde::Deserialize;
 
-use crate::app::config::ColorMode;
+use crate::app::settings::ColorMode;
 
 /// How many colours a terminal shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -277,7 +277,7 @@ impl Theme {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::config::THEMES;
+    use crate::app::settings::THEMES;
 
     #[test]
     fn every_theme_loads_and_the_cursor_is_reversed() {

@@ -305,3 +305,89 @@ fn only_the_names_take_paths_apart() {
     }
     assert!(wrong.is_empty(), "ask `name.site` and `name.role` instead:\n{}", wrong.join("\n"));
 }
+
+/// The paths of a `use` tree: `a::{b, c::{d, self}}` is `a::b`, `a::c::d`, `a::c`.
+fn expand(prefix: &str, tree: &str, paths: &mut Vec<String>) {
+    let tree = tree.trim();
+    let Some((head, group)) = tree.split_once('{') else {
+        let name = tree.split(" as ").next().unwrap_or(tree);
+        paths.push(format!("{prefix}{name}").trim_end_matches("::self").to_owned());
+        return;
+    };
+    let (mut depth, mut start) = (0, 0);
+    let group = group.strip_suffix('}').unwrap_or(group);
+    for (at, c) in group.char_indices().chain([(group.len(), ',')]) {
+        match c {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            ',' if depth == 0 => {
+                if !group[start..at].trim().is_empty() {
+                    expand(&format!("{prefix}{head}"), &group[start..at], paths);
+                }
+                start = (at + 1).min(group.len());
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The modules of `folder` that each of its files names in `use`, whole paths from `crate` on.
+fn uses_of_files(src: &Path, folder: &str) -> Vec<(String, Vec<String>)> {
+    let mut files = Vec::new();
+    source_files(&src.join(folder), &mut files);
+    let module = |file: &Path| {
+        let name = file.strip_prefix(src).unwrap().with_extension("").display().to_string().replace(['/', '\\'], "::");
+        name.strip_suffix("::mod").unwrap_or(&name).to_owned()
+    };
+    let all: BTreeSet<String> = files.iter().map(|f| module(f)).collect();
+    let known = |path: &str| {
+        let parts: Vec<&str> = path.split("::").collect();
+        (1..=parts.len()).rev().map(|n| parts[..n].join("::")).find(|p| all.contains(p))
+    };
+    let mut out = Vec::new();
+    for file in files.iter().filter(|f| !f.display().to_string().ends_with("tests.rs")) {
+        let own = module(file);
+        let code = code(&fs::read_to_string(file).unwrap());
+        let mut paths = Vec::new();
+        for (at, _) in code.match_indices("use ") {
+            if let Some(tree) = code[at + 4..]
+                .split(';')
+                .next()
+                .filter(|_| at == 0 || !code[..at].ends_with(|c: char| c.is_alphanumeric()))
+            {
+                expand("", &tree.replace('\n', " "), &mut paths);
+            }
+        }
+        let used = paths.iter().filter_map(|path| {
+            if let Some(rest) = path.strip_prefix("crate::") {
+                return known(rest);
+            }
+            let up = path.matches("super::").count();
+            let parts: Vec<&str> = own.split("::").collect();
+            let rest = path.rsplit("super::").next()?;
+            (up > 0).then(|| known(&format!("{}::{rest}", parts[..parts.len() - up].join("::")))).flatten()
+        });
+        let used: BTreeSet<String> = used.filter(|used| *used != own && used.contains("::")).collect();
+        out.push((own, used.into_iter().collect()));
+    }
+    out
+}
+
+#[test]
+fn files_of_the_application_use_each_other_in_one_direction() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut open = uses_of_files(&src, "app");
+    assert!(open.len() > 50, "only {} files found", open.len());
+    // A folder and its own files are one thing: `mod.rs` says what they share.
+    let inside = |a: &str, b: &str| a.starts_with(&format!("{b}::")) || b.starts_with(&format!("{a}::"));
+    // What uses nothing that is left can be taken away; a circle remains.
+    loop {
+        let left: BTreeSet<String> = open.iter().map(|(file, _)| file.clone()).collect();
+        let before = open.len();
+        open.retain(|(file, used)| used.iter().any(|u| left.contains(u) && !inside(file, u)));
+        if open.len() == before {
+            break;
+        }
+    }
+    assert!(open.is_empty(), "circles among {open:#?}");
+}

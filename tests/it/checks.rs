@@ -3,14 +3,16 @@
 
 use std::sync::Arc;
 
+use crate::common::front;
 use crate::common::lints::{bare, embedded};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use tui_transformer::app::action::Action;
 use tui_transformer::app::answer::Row;
-use tui_transformer::app::app::{App, Told};
+use tui_transformer::app::app::App;
+use tui_transformer::app::executor::Outcome;
 use tui_transformer::app::messages::Level;
-use tui_transformer::app::ui::Settings;
+use tui_transformer::app::settings::Settings;
 use tui_transformer::model::config::Scale;
 use tui_transformer::scenario::lint::Severity;
 use tui_transformer::scenario::schema::Labels;
@@ -32,8 +34,8 @@ fn faulty() -> App {
     app(session, None)
 }
 
-fn say(app: &mut App, line: &str) -> Told {
-    app.tell(Action::parse(line).unwrap())
+fn say(app: &mut App, line: &str) -> Outcome {
+    front::run(app, Action::parse(line).unwrap())
 }
 
 fn text(row: &Row) -> String {
@@ -51,7 +53,7 @@ fn path(app: &App) -> String {
 
 fn failed(app: &App) -> Vec<(usize, Severity)> {
     let steps = 0..app.nav.steps.list().len();
-    steps.filter_map(|i| Some((i, app.nav.failed(i)?))).collect()
+    steps.filter_map(|i| Some((i, app.checks.failed(&app.nav, i)?))).collect()
 }
 
 #[test]
@@ -71,7 +73,7 @@ fn findings_are_a_list_and_each_leads_to_its_place() {
     let findings: Vec<&Row> = rows.iter().filter(|r| r.action.is_some()).collect();
     assert_eq!(findings.len(), 5);
     for row in &findings {
-        app.act(row.action.clone().unwrap(), &mut Vec::new());
+        app.act(row.action.clone().unwrap());
         let words = text(row);
         assert!(words.contains(&format!(" {}", path(&app))), "{words} {}", path(&app));
     }
@@ -111,7 +113,7 @@ fn from_one_failed_step_to_the_next_around() {
     assert_eq!(at(&app), places[2]);
 }
 
-fn text_of(told: &Told) -> String {
+fn text_of(told: &Outcome) -> String {
     let text = told.messages.iter().map(|m| m.text.render(Lang::En));
     text.collect()
 }

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
+use crate::common::front;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use serde_json::Value as Json;
 use tui_transformer::app::action::Action;
 use tui_transformer::app::app::App;
-use tui_transformer::app::effect::Effect;
-use tui_transformer::app::ui::Settings;
+use tui_transformer::app::settings::Settings;
 use tui_transformer::app::view::View;
 use tui_transformer::program::NodeId;
 use tui_transformer::session::{self, Session};
@@ -102,13 +102,7 @@ fn opened(path: &Path) -> Arc<Session> {
 }
 
 fn act(app: &mut App, line: &str) {
-    let mut effects = Vec::new();
-    app.act(Action::parse(line).expect("a command"), &mut effects);
-    for effect in effects {
-        if let Effect::Reference(wanted) = effect {
-            app.report(wanted.read());
-        }
-    }
+    front::run(app, Action::parse(line).expect("a command"));
 }
 
 fn screen(app: &App) -> Vec<String> {
@@ -140,7 +134,7 @@ fn the_screen_shows_both_columns_and_marks_what_differs() {
     // The reference's number of the worst cell stands in the second column.
     let program = &app.nav.session.runs[0].program;
     let node = program.find("encoder.0.ffn.act").expect("a node");
-    let standing = app.nav.beside(0, node).expect("compared");
+    let standing = app.views.compare.standing(&app.nav, 0, node).expect("compared");
     let against = standing.checked.and_then(|c| c.against.as_ref());
     let cell = &against.expect("compared").cells[0];
     assert_eq!(standing.theirs.expect("it fits")[cell.flat], Some(cell.theirs));
@@ -154,7 +148,7 @@ fn a_node_that_the_reference_lacks_has_one_column() {
     act(&mut app, &format!("compare {CASE}.safetensors"));
     let program = &app.nav.session.runs[0].program;
     let lacks = |id: NodeId| {
-        let standing = app.nav.beside(0, id).expect("it was compared");
+        let standing = app.views.compare.standing(&app.nav, 0, id).expect("it was compared");
         standing.checked.is_some_and(|c| c.against.is_none())
     };
     let lacking = program.nodes().find(|(id, _)| lacks(*id)).expect("one");

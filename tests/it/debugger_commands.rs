@@ -5,10 +5,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::common::front;
 use tui_transformer::app::action::Action;
-use tui_transformer::app::app::{App, Told};
+use tui_transformer::app::app::App;
+use tui_transformer::app::executor::Outcome;
 use tui_transformer::app::messages::Level;
-use tui_transformer::app::ui::Settings;
+use tui_transformer::app::settings::Settings;
 use tui_transformer::session::{Options, open};
 use tui_transformer::text::Lang;
 
@@ -19,8 +21,8 @@ fn app(name: &str, lang: Lang) -> App {
     App::new(Arc::new(session), None, settings)
 }
 
-fn tell(app: &mut App, line: &str) -> Told {
-    app.tell(Action::parse(line).unwrap_or_else(|e| panic!("{line}: {e}")))
+fn tell(app: &mut App, line: &str) -> Outcome {
+    front::run(app, Action::parse(line).unwrap_or_else(|e| panic!("{line}: {e}")))
 }
 
 /// What is said, then what is found.
@@ -65,7 +67,7 @@ fn print_says_numbers_and_tensors() {
     let told = tell(&mut app, "print score1");
     let go = told.answers[0].rows[2].action.clone().expect("a place");
     assert_eq!(go.line(), "go training:encoder.0.self_attn.scores[0,0,2,0]");
-    app.tell(go);
+    front::run(&mut app, go);
     assert_eq!((step(&app), cell(&app)), ("23".into(), "score1[2][0]".into()));
 }
 
@@ -132,9 +134,9 @@ fn continue_and_reverse_continue_stop_and_say_why() {
     assert_eq!(lines(&mut app, "delete all"), ["1 deleted"]);
     // Without anything: at this step; the same again takes it away.
     tell(&mut app, "break");
-    assert!(app.nav.has_break(68) && !app.nav.has_break(67));
+    assert!(app.has_break(68) && !app.has_break(67));
     tell(&mut app, "break");
-    assert!(app.nav.breaks.breakpoints().is_empty());
+    assert!(app.breaks.breakpoints().is_empty());
 }
 
 #[test]
@@ -188,7 +190,7 @@ fn trees_name_their_cells_and_go_there() {
         ]
     );
     let go = told.answers[0].rows[0].action.clone().expect("a place");
-    app.tell(go);
+    front::run(&mut app, go);
     assert_eq!((step(&app), cell(&app)), ("12".into(), "X_enc_in[0][1]".into()));
     let down = lines(&mut app, "where-to depth 1 most 3");
     assert!(down[0].starts_with("X_enc_in[0][1] = 0.7 goes into"), "{down:?}");
@@ -285,7 +287,7 @@ fn a_number_is_a_choice_that_holds_one() {
     let mut app = app("water_class", Lang::En);
     let told = tell(&mut app, "edit attention.scale = 0.5");
     assert!(told.messages.iter().all(|m| m.level != Level::Error), "{:?}", told.messages);
-    assert_eq!(app.nav.edit_count(), 1);
+    assert_eq!(app.edits.count(&app.nav), 1);
 }
 
 #[test]
@@ -294,10 +296,10 @@ fn breakpoints_for_once_are_marked_and_forgotten_and_sub_steps_are_places() {
     tell(&mut app, "tbreak 5");
     let list = lines(&mut app, "breaks");
     assert!(list[1].contains("tbreak 5"), "{list:?}");
-    assert!(app.ui.record.contains(&"tbreak 5".to_owned()), "{:?}", app.ui.record);
+    assert!(app.ui.record.iter().any(|a| a.line() == "tbreak 5"), "{:?}", app.ui.record);
     tell(&mut app, "continue");
     assert_eq!(step(&app), "5");
-    assert!(!app.ui.record.contains(&"tbreak 5".to_owned()), "{:?}", app.ui.record);
+    assert!(!app.ui.record.iter().any(|a| a.line() == "tbreak 5"), "{:?}", app.ui.record);
     tell(&mut app, "break 40.2");
     tell(&mut app, "continue");
     assert!(step(&app).starts_with("40"), "{}", step(&app));

@@ -22,6 +22,7 @@ mod debugger_terminal;
 mod decoding;
 mod expressions;
 mod families;
+mod fronts;
 mod fuzz;
 mod golden;
 mod good_scenarios;

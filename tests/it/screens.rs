@@ -4,17 +4,18 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::common::front;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use tui_transformer::app::action::Action;
 use tui_transformer::app::app::App;
 use tui_transformer::app::args::StepTarget;
-use tui_transformer::app::config::GlyphSet;
 use tui_transformer::app::effect::Effect;
 use tui_transformer::app::input::Input;
 use tui_transformer::app::key::{Key, KeySeq};
 use tui_transformer::app::overlay::Overlay;
-use tui_transformer::app::ui::Settings;
+use tui_transformer::app::settings::GlyphSet;
+use tui_transformer::app::settings::Settings;
 use tui_transformer::app::view::View;
 use tui_transformer::scenario;
 use tui_transformer::session::{self, Session};
@@ -40,7 +41,7 @@ fn app(lang: Lang, glyphs: GlyphSet) -> App {
 
 fn go(app: &mut App, step: u32) {
     let target = StepTarget::Number(vec![step]);
-    app.act(Action::Step(target), &mut Vec::new());
+    app.act(Action::Step(target));
 }
 
 fn press(app: &mut App, keys: &str) -> Vec<Effect> {
@@ -71,7 +72,7 @@ fn sweep(sizes: &[(u16, u16)]) {
                 go(&mut app, step);
                 assert_eq!(label(&app), step.to_string());
                 for view in View::ALL {
-                    app.act(Action::View(view), &mut Vec::new());
+                    app.act(Action::View(view));
                     for &(width, height) in sizes {
                         let area = Rect::new(0, 0, width, height);
                         let mut buf = Buffer::empty(area);
@@ -189,19 +190,19 @@ fn a_range_that_is_none_keeps_the_export_form() {
 #[test]
 fn leaving_with_edits_asks_once() {
     let mut app = app(Lang::En, GlyphSet::default());
-    app.nav.live = true;
-    let told = app.tell(Action::parse("edit Q1[0,0] = 2").unwrap());
+    app.ui.interactive = true;
+    let told = front::run(&mut app, Action::parse("edit Q1[0,0] = 2").unwrap());
     assert_eq!(told.messages, [], "an answer");
     assert_eq!(press(&mut app, "q"), [], "a question");
     assert_eq!(press(&mut app, "esc"), []);
     assert_eq!(press(&mut app, "q enter"), [Effect::Quit]);
     app.ui.overlays.clear();
-    app.tell(Action::parse("save").unwrap());
+    app.act(Action::parse("save").unwrap());
     assert_eq!(press(&mut app, "q"), [Effect::Quit], "saved");
-    app.tell(Action::parse("undo").unwrap());
-    app.tell(Action::parse("ablate encoder.0.self_attn.head 0").unwrap());
+    front::run(&mut app, Action::parse("undo").unwrap());
+    front::run(&mut app, Action::parse("ablate encoder.0.self_attn.head 0").unwrap());
     let mut effects = Vec::new();
-    app.act(Action::parse("q!").unwrap(), &mut effects);
+    effects.extend(app.act(Action::parse("q!").unwrap()));
     assert_eq!(effects, [Effect::Quit]);
 }
 
@@ -235,7 +236,7 @@ fn costs_show_shapes_and_arithmetic_as_far_as_there_is_room() {
     for lang in [Lang::En, Lang::Zh] {
         let mut app = app(lang, GlyphSet::Unicode);
         go(&mut app, 42);
-        app.act(Action::View(View::Costs), &mut Vec::new());
+        app.act(Action::View(View::Costs));
         for size in &SIZES[4..7] {
             let text = still(&app, *size, COLOURS, Still::Text);
             for word in ["FLOPs", "1×2×4×2 1×2×4×2", "1×2×4×4", "128", "8480", "%"] {
@@ -257,7 +258,7 @@ fn screens_with_their_styles() {
         };
         let mut app = app(lang, glyphs);
         go(&mut app, step);
-        app.act(Action::View(view), &mut Vec::new());
+        app.act(Action::View(view));
         let (width, height) = SIZES[4 + i % 3];
         let name = format!("{step}_{view:?}");
         insta::assert_snapshot!(name.to_lowercase(), styled(&app, (width, height)));
@@ -297,7 +298,7 @@ fn a_tensor_that_the_steps_formula_does_not_name_has_its_own() {
     go(&mut app, 94);
     let formula = |app: &App| app.nav.formula();
     assert!(formula(&app).starts_with("Logits = "), "{}", formula(&app));
-    app.act(Action::parse("go X_inf3[2,0]").unwrap(), &mut Vec::new());
+    app.act(Action::parse("go X_inf3[2,0]").unwrap());
     assert_eq!(cursor(&app), "X_inf3[2][0]");
     assert_eq!(formula(&app), "X_inf3 = target.lookup + target.positions");
 }
@@ -324,7 +325,7 @@ fn the_cursor_begins_at_the_prediction_and_crosses_from_table_to_table() {
 fn a_tokens_life_is_of_its_own_side_and_row() {
     let mut app = app(Lang::En, GlyphSet::Unicode);
     go(&mut app, 12);
-    app.act(Action::View(View::Token), &mut Vec::new());
+    app.act(Action::View(View::Token));
     app.ui.settings.sidebar = false;
     let life = text(&app, (100, 70));
     assert!(life.contains("token 1: 我"), "{life}");
@@ -338,7 +339,7 @@ fn a_tokens_life_is_of_its_own_side_and_row() {
 fn each_stack_has_a_curve_of_its_own() {
     let mut app = app(Lang::En, GlyphSet::Unicode);
     go(&mut app, 56);
-    app.act(Action::View(View::Layers), &mut Vec::new());
+    app.act(Action::View(View::Layers));
     let layers = text(&app, (120, 36));
     for name in ["Encoder · after the norm", "Decoder · after the norm", "▶", "↑"] {
         assert!(layers.contains(name), "{name}:\n{layers}");
@@ -357,12 +358,12 @@ fn views_say_their_names_and_whose_row_they_show() {
         (View::Log, "─ Log ─"),
     ];
     for (view, title) in titles {
-        app.act(Action::View(view), &mut Vec::new());
+        app.act(Action::View(view));
         let shown = text(&app, (100, 30));
         assert!(shown.contains(title), "{title}:\n{shown}");
     }
     go(&mut app, 94);
-    app.act(Action::View(View::Probs), &mut Vec::new());
+    app.act(Action::View(View::Probs));
     let probs = text(&app, (100, 30));
     assert!(probs.contains("token easy"), "{probs}");
 }
@@ -416,21 +417,21 @@ fn colours_have_no_shades_over_them_and_titles_their_own_colour() {
 #[test]
 fn rounding_goes_on_in_the_background_where_somebody_watches() {
     let mut app = app(Lang::En, GlyphSet::Unicode);
-    app.nav.live = true;
+    app.ui.interactive = true;
     press(&mut app, "r");
-    if app.nav.is_rounding().is_some() {
-        assert_eq!(app.nav.round, None);
+    if app.nav.numbers.rounding().is_some() {
+        assert_eq!(app.nav.round(), None);
         assert!(app.interval().is_some());
         assert!(text(&app, (120, 36)).contains("computing"));
         press(&mut app, ".");
         assert_eq!(label(&app), "2");
     }
     let begun = std::time::Instant::now();
-    while app.nav.round.is_none() {
+    while app.nav.round().is_none() {
         assert!(begun.elapsed().as_secs() < 60, "no end");
         app.input(&Input::Tick);
     }
-    assert_eq!(app.nav.is_rounding(), None);
+    assert_eq!(app.nav.numbers.rounding(), None);
     press(&mut app, "r");
-    assert_eq!(app.nav.round, None);
+    assert_eq!(app.nav.round(), None);
 }

@@ -8,8 +8,10 @@ use ratatui::Frame;
 use ratatui::widgets::Paragraph;
 use tui_transformer::app::action::Action;
 use tui_transformer::app::effect::{Effect, Report};
+use tui_transformer::app::executor::Front;
 use tui_transformer::app::input::Input;
-use tui_transformer::app::ui::{Settings, Ui};
+use tui_transformer::app::settings::Settings;
+use tui_transformer::app::ui::Ui;
 use tui_transformer::text::{Lang, Msg};
 use tui_transformer::tui::event_loop::{self, Program, Step};
 
@@ -25,7 +27,6 @@ struct Shown {
 
 impl Program for Shown {
     fn input(&mut self, input: Input) -> Step {
-        let mut effects = Vec::new();
         self.told.push(match &input {
             Input::Key(key) => format!("key {key}"),
             Input::Paste(text) => format!("paste {text}"),
@@ -33,20 +34,33 @@ impl Program for Shown {
             Input::Resize(w, h) => format!("size {w} {h}"),
             Input::Tick => "tick".to_owned(),
         });
-        if let Some(action) = self.ui.input(&input, &()) {
-            match self.ui.update(action, &(), &mut effects) {
+        for action in self.ui.input(&input, &()) {
+            match self.ui.update(action, &()) {
                 Some(Action::Ablate(_)) => panic!("ablated"),
                 Some(Action::CopyCell) => {
-                    effects.push(Effect::Copy { text: "1.1193".to_owned(), done: Msg::new("tui.sent.cell") })
+                    self.ui.effects.push(Effect::Copy { text: "1.1193".to_owned(), done: Msg::new("tui.sent.cell") })
                 }
                 _ => {}
             }
         }
-        Step { effects, changed: true }
+        Step { effects: std::mem::take(&mut self.ui.effects), changed: true }
     }
 
-    fn report(&mut self, report: Report) {
-        self.ui.report(report);
+    fn execute(&mut self, effects: Vec<Effect>, front: &mut dyn Front) -> bool {
+        let mut quit = false;
+        for effect in effects {
+            match effect {
+                Effect::Quit => quit = true,
+                Effect::Suspend | Effect::Redraw => front.screen(effect == Effect::Suspend).expect("a screen"),
+                Effect::Mouse(on) => front.mouse(on).expect("a mouse"),
+                Effect::Copy { text, done } => {
+                    let done = front.copy(&text, done).expect("a clipboard");
+                    self.ui.report(done.map_or(Report::Silent, Report::Done));
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        quit
     }
 
     fn draw(&mut self, frame: &mut Frame) {

@@ -7,15 +7,18 @@ use std::time::{Duration, Instant};
 
 use crate::common::water_class::golden;
 
+use crate::common::front;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use tui_transformer::app::action::Action;
 use tui_transformer::app::app::App;
-use tui_transformer::app::config::GlyphSet;
 use tui_transformer::app::input::Input;
 use tui_transformer::app::key::KeySeq;
-use tui_transformer::app::ui::Settings;
+use tui_transformer::app::settings::GlyphSet;
+use tui_transformer::app::settings::Settings;
 use tui_transformer::app::view::View;
+use tui_transformer::app::views::step::facts;
+use tui_transformer::app::views::{cache, teacher};
 use tui_transformer::scenario;
 use tui_transformer::session;
 use tui_transformer::text::Lang;
@@ -35,7 +38,7 @@ fn app(name: &str, lang: Lang, glyphs: GlyphSet) -> App {
 }
 
 fn command(app: &mut App, line: &str) {
-    app.act(Action::parse(line).unwrap(), &mut Vec::new());
+    app.act(Action::parse(line).unwrap());
 }
 
 fn press(app: &mut App, keys: &str) {
@@ -108,7 +111,7 @@ fn training_makes_the_updates_that_autograd_makes_and_any_of_them_opens() {
     command(&mut app, "step 40");
     command(&mut app, "train 50");
     assert_eq!(app.ui.view, View::Training);
-    let t = app.nav.training();
+    let t = &app.views.training;
     assert_eq!((t.made(), t.at, t.is_busy()), (50, 50, false));
     let mut compared = 0;
     for (update, loss) in listed().into_iter().filter(|l| l.0 < 50) {
@@ -121,7 +124,7 @@ fn training_makes_the_updates_that_autograd_makes_and_any_of_them_opens() {
 
     // Any point can be looked at; the pictures are those of the model there.
     press(&mut app, "left left pageup left");
-    let t = app.nav.training();
+    let t = &app.views.training;
     let glance = t.glance().expect("a glance");
     assert_eq!((t.at, glance.look.update), (37, 37));
     assert_eq!(glance.look.loss.to_bits(), losses[37].to_bits());
@@ -144,7 +147,7 @@ fn training_makes_the_updates_that_autograd_makes_and_any_of_them_opens() {
     press(&mut app, ". . .");
     press(&mut app, "backspace");
     assert_eq!((app.ui.view, app.nav.update_opened()), (View::Training, None));
-    assert_eq!(app.nav.training().at, 37);
+    assert_eq!(app.views.training.at, 37);
     press(&mut app, "esc");
     let label = app.nav.step().map(tui_transformer::walkthrough::Step::label);
     assert_eq!((app.ui.view, label.as_deref()), (View::Step, Some("40")));
@@ -156,13 +159,13 @@ fn training_makes_the_updates_that_autograd_makes_and_any_of_them_opens() {
     assert_eq!(app.nav.update_opened(), None);
     // And by number, further than was trained.
     command(&mut app, "update 53");
-    assert_eq!((app.nav.update_opened(), app.nav.training().made()), (Some(52), 52));
+    assert_eq!((app.nav.update_opened(), app.views.training.made()), (Some(52), 52));
 }
 
 #[test]
 fn training_goes_on_while_one_looks_and_stops_on_escape() {
     let mut app = app("water_class", Lang::En, GlyphSet::Unicode);
-    app.nav.live = true;
+    app.ui.interactive = true;
     assert_eq!(app.interval(), None);
     command(&mut app, "train 1000000");
     let wait = |app: &mut App, what: &dyn Fn(&App) -> bool| {
@@ -175,24 +178,24 @@ fn training_goes_on_while_one_looks_and_stops_on_escape() {
             frame(app, SIZES[0]);
         }
     };
-    wait(&mut app, &|a| a.nav.training().made() > 3);
+    wait(&mut app, &|a| a.views.training.made() > 3);
     // The newest is followed until one goes elsewhere.
-    assert_eq!(app.nav.training().at, app.nav.training().made());
+    assert_eq!(app.views.training.at, app.views.training.made());
     press(&mut app, "home");
-    wait(&mut app, &|a| a.nav.training().made() > 6);
-    assert_eq!(app.nav.training().at, 0);
+    wait(&mut app, &|a| a.views.training.made() > 6);
+    assert_eq!(app.views.training.at, 0);
     press(&mut app, "esc");
     assert_eq!(app.ui.view, View::Training, "Esc stops first");
-    wait(&mut app, &|a| !a.nav.training().is_busy());
-    let made = app.nav.training().made();
+    wait(&mut app, &|a| !a.views.training.is_busy());
+    let made = app.views.training.made();
     assert!((7..1_000_000).contains(&made));
     assert_eq!(app.interval(), None, "nothing to draw when all is done");
     // It goes on from there.
-    app.nav.live = false;
+    app.ui.interactive = false;
     command(&mut app, "train 2");
-    assert_eq!(app.nav.training().made(), made + 2);
+    assert_eq!(app.views.training.made(), made + 2);
     command(&mut app, "train reset");
-    assert_eq!(app.nav.training().made(), 0);
+    assert_eq!(app.views.training.made(), 0);
 }
 
 #[test]
@@ -202,7 +205,7 @@ fn what_cannot_be_trained_says_so() {
     let shown = text(&mut app, SIZES[0]);
     assert!(shown.contains("needs `labels`"), "{shown}");
     command(&mut app, "train 3");
-    assert_eq!(app.nav.training().made(), 0);
+    assert_eq!(app.views.training.made(), 0);
 }
 
 #[test]
@@ -238,7 +241,7 @@ fn training_beside_inference_is_the_same_row_by_row() {
     let mut app = app("water_class", Lang::En, GlyphSet::Unicode);
     command(&mut app, "step 69");
     command(&mut app, "side-by-side training inference");
-    let side = app.nav.side().unwrap().unwrap();
+    let side = app.views.side.side(&app.nav).unwrap().unwrap();
     assert_eq!((app.ui.view, side.differing), (View::Side, 0));
     assert_eq!(side.pairs[side.at].path, "decoder.1.self_attn.weights");
     let shown = text(&mut app, SIZES[0]);
@@ -252,7 +255,7 @@ fn training_beside_inference_is_the_same_row_by_row() {
     command(&mut app, "prev-table");
     // Step by step through the paths of both.
     press(&mut app, ".");
-    let side = app.nav.side().unwrap().unwrap();
+    let side = app.views.side.side(&app.nav).unwrap().unwrap();
     assert_eq!(side.pairs[side.at].path, "decoder.1.self_attn.context");
     press(&mut app, "]d");
     let said = app.ui.messages.current().unwrap().text.to_string();
@@ -263,7 +266,7 @@ fn training_beside_inference_is_the_same_row_by_row() {
 fn differences_are_marked_counted_and_jumped_to() {
     let mut app = app("water_class", Lang::En, GlyphSet::Unicode);
     command(&mut app, "step 1");
-    let told = app.tell(Action::parse("side-by-side exact rounded 2").unwrap());
+    let told = front::run(&mut app, Action::parse("side-by-side exact rounded 2").unwrap());
     // Counted here by hand, from the traces themselves.
     let session = Arc::clone(&app.nav.session);
     let (exact, rounded) = (session.trace(0).unwrap(), session.rounded(0, 2).unwrap());
@@ -274,24 +277,24 @@ fn differences_are_marked_counted_and_jumped_to() {
     let nodes = exact.program().nodes().filter(|(_, n)| !n.inline);
     let differing: Vec<_> = nodes.filter(|(id, _)| !far(*id).is_empty()).collect();
     assert_eq!(told.answers[0].rows.len(), differing.len());
-    let side = app.nav.side().unwrap().unwrap();
+    let side = app.views.side.side(&app.nav).unwrap().unwrap();
     assert_eq!(side.differing, differing.len());
     for (id, node) in &differing {
         command(&mut app, "next-diff");
-        let side = app.nav.side().unwrap().unwrap();
+        let side = app.views.side.side(&app.nav).unwrap().unwrap();
         let pair = &side.pairs[side.at];
         assert_eq!(pair.path, *node.path);
         let cells = far(*id);
         assert_eq!(pair.differing, cells.len());
         // The cursor is at the first of them, and the keys of terms go from one to the next.
         for cell in &cells {
-            let side = app.nav.side().unwrap().unwrap();
-            assert_eq!(side.seen(&session).unwrap().cell.left, *cell);
+            let side = app.views.side.side(&app.nav).unwrap().unwrap();
+            assert_eq!(side.pair(&session).unwrap().cell.left, *cell);
             press(&mut app, "=");
         }
     }
     command(&mut app, "prev-diff");
-    let side = app.nav.side().unwrap().unwrap();
+    let side = app.views.side.side(&app.nav).unwrap().unwrap();
     let before = &differing[differing.len() - 2].1.path;
     assert_eq!(side.pairs[side.at].path, **before);
     // Enter: where the steps show the left side.
@@ -307,11 +310,11 @@ fn differences_are_marked_counted_and_jumped_to() {
 fn other_sides() {
     let mut app = app("encoder_decoder", Lang::En, GlyphSet::Unicode);
     let go = |app: &mut App, line: &str| -> Result<(usize, usize), String> {
-        let told = app.tell(Action::parse(line).unwrap());
+        let told = front::run(app, Action::parse(line).unwrap());
         if let Some(message) = told.messages.first() {
             return Err(message.text.to_string());
         }
-        let side = app.nav.side().unwrap().unwrap();
+        let side = app.views.side.side(&app.nav).unwrap().unwrap();
         Ok((side.differing, side.pairs.len()))
     };
     // The cache changes no bit.
@@ -372,10 +375,10 @@ fn teacher_forcing_as_a_table() {
     for word in ["2", "easy", "水 0.3845"] {
         assert!(row.contains(word), "{word}: {row}");
     }
-    let Some(which) = app.nav.words_of(View::Teacher) else {
+    let Some(run) = teacher::State::run(&app.nav) else {
         panic!("a table");
     };
-    assert_eq!(app.nav.words_row(which), Some(2));
+    assert_eq!(teacher::row(&app.nav, run), Some(2));
     let mut app = self::app("encoder_decoder", Lang::En, GlyphSet::Unicode);
     command(&mut app, "view teacher");
     let shown = text(&mut app, SIZES[2]);
@@ -389,9 +392,9 @@ fn the_cache_grows_by_one_row_a_call() {
     command(&mut app, "run greedy");
     command(&mut app, "go gen.3.decoder.1.self_attn.q");
     command(&mut app, "view cache");
-    let which = app.nav.words_of(View::Cache).unwrap();
-    assert_eq!(app.nav.words_row(which), Some(3));
-    let made = app.nav.words(which, Lang::En).unwrap();
+    let run = cache::State::run(&app.nav).unwrap();
+    assert_eq!(cache::row(&app.nav, run), Some(3));
+    let made = app.views.cache.table(&app.nav, run, Lang::En).unwrap();
     for (call, row) in made.table.rows.iter().enumerate() {
         assert!(row[1].ends_with(&format!("({call})")), "{row:?}");
         assert!(row[2].ends_with("(1)"), "{row:?}");
@@ -423,7 +426,7 @@ fn ties_and_what_comes_after_the_end_are_told() {
     command(&mut app, "run copy");
     let facts = |app: &mut App, place: &str| {
         command(app, &format!("go {place}"));
-        let facts = app.nav.facts(tui_transformer::text::NumberFormat::default());
+        let facts = facts(&app.nav, &app.edits, tui_transformer::text::NumberFormat::default());
         facts.lines.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
     };
     let tie = facts(&mut app, "gen.0.next.id");
@@ -468,10 +471,10 @@ fn word_tables_fit_everywhere() {
 fn an_edited_model_is_trained_anew() {
     let mut app = app("water_class", Lang::En, GlyphSet::Unicode);
     command(&mut app, "train 3");
-    let before = app.nav.training().losses.clone();
-    app.tell(Action::parse("edit output.weight[0,0] = 2.5").unwrap());
+    let before = app.views.training.losses.clone();
+    front::run(&mut app, Action::parse("edit output.weight[0,0] = 2.5").unwrap());
     command(&mut app, "train 2");
-    let t = app.nav.training();
+    let t = &app.views.training;
     assert_eq!(t.made(), 2);
     let session = &app.nav.session;
     let run = session.training_run().unwrap();

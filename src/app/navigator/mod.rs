@@ -1,60 +1,39 @@
-//! The part of the application that steps through a session: where one is, where one came from, what is looked at.
+//! Where one is: which run's steps are listed, which step and sub-step, which tensor of it and which cell; where one
+//! came from, and what is bookmarked. Knows no view.
 
-mod breaks;
 mod chain;
-mod checks;
-mod compare;
-mod compare_asked;
-mod edited;
-mod edits;
-mod facts;
-mod follow;
-mod inquire;
-mod model;
-mod nav;
-mod panel;
+mod cursor;
+mod drill_down;
+mod numbers;
 mod place;
-mod powers;
-mod quiz;
-mod rounding;
-mod search;
-mod side;
-mod sides;
-mod tables;
-mod training;
-mod trees;
-mod update;
+mod scope;
+mod sessions;
+mod table;
+mod tree;
+mod walk;
 
 use std::cell::RefCell;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::jumps::{Bookmarks, Jumps};
-use super::measure::{Measures, Origin, Part};
-use crate::debug::breaks::Breaks;
+use super::of_session::OfSession;
 use crate::debug::timeline::Timeline;
-use crate::debug::whatif::{Before, WhatIf};
-use crate::program::NodeId;
-use crate::session::{Session, Steps};
-use crate::text::{Lang, Msg};
-use crate::trace::AnyTrace;
+use crate::session::{RunKind, Session, Steps};
+use crate::text::Lang;
 use crate::trace::derive::Cell;
-use crate::trace::stats::Tally;
 use crate::walkthrough::{Step, View};
 
 pub use chain::{Chain, chain};
-pub use compare::Standing;
-pub use facts::{Facts, Totals};
-pub use model::{Plane, StageModel, TableModel, TreeRow};
-pub use side::{Half, Seen, Side};
-pub use tables::{RenderedTable, TableResult, TextTable};
-pub use training::{Picture, Scatter, Training};
-pub use update::{MAX_TERMS, Page};
+pub use drill_down::MAX_TERMS;
+pub use numbers::{MAX_SCANNED, Numbers, Totals, TraceRef};
+pub use table::{Plane, TableModel, is_masked, names};
+pub use tree::TreeRow;
 
-/// A place one can return to.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Spot {
-    /// Updates made on the parameters, where one is in an opened update.
+/// A place that one can return to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NavState {
+    /// Updates made on the parameters, in an opened update.
     pub update: Option<u64>,
     /// Which run's steps.
     pub run: Option<usize>,
@@ -62,16 +41,13 @@ pub struct Spot {
     pub at: usize,
     /// Positions in the lists of sub-steps, outermost first.
     pub inner: Vec<usize>,
-    /// A tensor outside the numbered steps, where a jump went to one.
-    pub aside: Option<u32>,
+    /// Run and node of a tensor outside the numbered steps, where a jump went to one.
+    pub aside: Option<(usize, u32)>,
     /// Which view of the step.
     pub view: usize,
     /// Which cell of the view.
     pub index: Vec<usize>,
 }
-
-/// Values before edits, by run, node and rounding.
-type Befores = HashMap<(usize, NodeId, Option<u8>), Before>;
 
 /// One level of sub-steps.
 #[derive(Clone, Debug)]
@@ -80,22 +56,25 @@ struct Level {
     at: usize,
 }
 
-/// The debugger's state over one session.
+/// Where one is in a session.
 pub struct Navigator {
-    /// What an opened update leads back to.
-    base: Arc<Session>,
-    /// Updates made on the parameters of `session`, where it is an opened update.
-    update: Option<u64>,
-    /// Whether somebody watches: then long work goes on in the background.
-    pub live: bool,
-    training: Training,
-    side: Option<Result<Side, Msg>>,
     /// The scenario, its runs and steps.
     pub session: Arc<Session>,
     /// Whose steps are listed: `None` for the whole walkthrough, else a run.
     pub run: Option<usize>,
     /// The steps listed.
     pub steps: Arc<Steps>,
+    /// The numbers that are shown of a run: exact or rounded.
+    pub numbers: Numbers,
+    /// Phases folded in the list.
+    pub folded: BTreeSet<usize>,
+    /// Where one came from.
+    pub jumps: Jumps<NavState>,
+    /// Marked places.
+    pub bookmarks: Bookmarks<NavState>,
+    /// A cell whose value is not shown: an open question asks for it.
+    pub hidden: Option<(usize, Cell)>,
+    updates: sessions::Updates,
     at: usize,
     inner: Vec<Level>,
     /// A tensor outside the numbered steps that a jump went to.
@@ -104,99 +83,33 @@ pub struct Navigator {
     index: Vec<usize>,
     /// Which number of the derivation Enter goes into; `None`: the one that weighs most.
     term: Option<usize>,
-    /// Language of derivations.
-    pub lang: Lang,
-    /// Round to so many decimals as one goes.
-    pub round: Option<u8>,
-    rounding: Option<rounding::Rounding>,
-    /// First line shown of a table of words.
-    pub scroll: usize,
-    /// Phases folded in the list.
-    pub folded: BTreeSet<usize>,
-    /// Where one came from.
-    pub jumps: Jumps<Spot>,
-    /// Marked places.
-    pub bookmarks: Bookmarks<Spot>,
-    /// What the last comparison found.
-    compared: Option<Arc<compare::Compared>>,
-    /// Breakpoints and watches.
-    pub breaks: Breaks,
-    timeline: RefCell<Option<(Arc<Steps>, Arc<Timeline>)>>,
-    /// What the lints found, once they were asked for.
-    checked: Option<checks::Checked>,
-    /// Ranges and counts of every cell, pyramids, pictures.
-    pub measures: Measures,
-    norms: RefCell<HashMap<(usize, NodeId, bool), f64>>,
-    rounded: RefCell<HashMap<(usize, u8), Arc<AnyTrace>>>,
-    totals: RefCell<HashMap<usize, Totals>>,
-    words: RefCell<HashMap<(TextTable, Lang), TableResult>>,
-    /// Edits of the session, where there were any.
-    what_if: Option<WhatIf>,
-    /// The edits that were written to a file last.
-    saved: Vec<String>,
-    quiz: Option<quiz::Open>,
-    befores: RefCell<Befores>,
-    changed_steps: RefCell<HashMap<(Option<usize>, usize), bool>>,
+    timeline: RefCell<OfSession<Option<(Arc<Steps>, Arc<Timeline>)>>>,
 }
 
 impl Navigator {
     /// At the first step of the walkthrough, or of run `run`.
     pub fn new(session: Arc<Session>, run: Option<usize>) -> Self {
         let steps = run.map_or_else(|| Arc::clone(&session.steps), |r| session.steps_of(r));
-        let mut d = Self {
-            base: Arc::clone(&session),
-            update: None,
-            live: false,
-            training: Training::default(),
-            side: None,
+        let mut nav = Self {
+            updates: sessions::Updates::new(&session),
             session,
             run,
             steps,
+            numbers: Numbers::default(),
+            folded: BTreeSet::new(),
+            jumps: Jumps::default(),
+            bookmarks: Bookmarks::default(),
+            hidden: None,
             at: 0,
             inner: Vec::new(),
             aside: None,
             view: 0,
             index: Vec::new(),
             term: None,
-            lang: Lang::En,
-            round: None,
-            rounding: None,
-            scroll: 0,
-            folded: BTreeSet::new(),
-            jumps: Jumps::default(),
-            bookmarks: Bookmarks::default(),
-            compared: None,
-            breaks: Breaks::default(),
             timeline: RefCell::default(),
-            checked: None,
-            measures: Measures::default(),
-            norms: RefCell::default(),
-            rounded: RefCell::default(),
-            totals: RefCell::default(),
-            words: RefCell::default(),
-            what_if: None,
-            saved: Vec::new(),
-            quiz: None,
-            befores: RefCell::default(),
-            changed_steps: RefCell::default(),
         };
-        d.arrive();
-        d
-    }
-
-    /// Forgets what was computed from the session before.
-    fn forget(&mut self) {
-        self.measures.clear();
-        self.norms.get_mut().clear();
-        self.rounded.get_mut().clear();
-        self.totals.get_mut().clear();
-        self.befores.get_mut().clear();
-        self.changed_steps.get_mut().clear();
-        self.words.get_mut().clear();
-        *self.timeline.get_mut() = None;
-        self.checked = None;
-        self.compared = None;
-        self.side = None;
+        nav.arrive();
+        nav
     }
 
     /// The step looked at; `None` where there are no steps at all.
@@ -208,6 +121,23 @@ impl Navigator {
             Some(level) => level.steps.get(level.at),
             None => self.steps.list().get(self.at),
         }
+    }
+
+    /// Number of the step looked at; empty where there is none.
+    pub fn label(&self) -> String {
+        self.step().map(Step::label).unwrap_or_default()
+    }
+
+    /// The run of the step looked at, else the one that is listed, else the first.
+    pub fn run_here(&self) -> usize {
+        self.step().map(|s| s.run).or(self.run).unwrap_or(0)
+    }
+
+    /// The run looked at where it is of this kind, else the first that is.
+    pub fn run_of_kind(&self, kind: &RunKind) -> Option<usize> {
+        let runs = &self.session.runs;
+        let here = self.step().map(|s| s.run);
+        here.filter(|r| runs[*r].kind == *kind).or_else(|| runs.iter().position(|r| r.kind == *kind))
     }
 
     /// Position of the numbered step in the list.
@@ -247,79 +177,64 @@ impl Navigator {
         (view.shape().rank() == self.index.len()).then(|| (view.run, view.cell(&self.index)))
     }
 
-    /// The trace that is shown of a run: exact, or rounded as one goes.
+    /// The trace that is shown of a run: exact, or rounded each step.
     pub fn trace(&self, run: usize) -> Option<TraceRef<'_>> {
-        match self.round {
-            None => self.session.trace(run).ok().map(TraceRef::Exact),
-            Some(digits) => {
-                let mut made = self.rounded.borrow_mut();
-                if let Some(trace) = made.get(&(run, digits)) {
-                    return Some(TraceRef::Rounded(Arc::clone(trace)));
-                }
-                let trace = self.session.rounded(run, digits).ok()?;
-                made.insert((run, digits), Arc::clone(&trace));
-                Some(TraceRef::Rounded(trace))
-            }
-        }
+        self.numbers.trace(&self.session, run)
     }
 
-    /// Where a tensor is that is shown, for its measures.
-    pub fn origin(&self, run: usize, node: NodeId) -> Origin<'_> {
-        Origin { session: &self.session, run, node, round: self.round, live: self.live }
+    /// Decimals that the shown numbers are rounded to each step.
+    pub fn round(&self) -> Option<u8> {
+        self.numbers.round()
     }
 
-    /// Range and counts over every cell of a part of a tensor; `None` while it is being read.
-    pub fn tally(&self, run: usize, node: NodeId, part: Part) -> Option<Tally> {
-        self.measures.tally(self.origin(run, node), part)
-    }
-
-    /// Updates made on the parameters, where one is in an opened update.
-    pub fn update_opened(&self) -> Option<u64> {
-        self.update
-    }
-
-    /// Looks into another session of the same scenario.
-    fn look_into(&mut self, update: Option<u64>, session: Arc<Session>) {
-        self.session = session;
-        self.update = update;
-        self.forget();
-        let run = self.run;
-        self.choose_run(run);
+    /// Rounds what is shown to so many decimals each step, or no more; `background` does it in a thread, and shows the
+    /// exact numbers until then.
+    pub fn round_to(&mut self, digits: Option<u8>, background: bool) {
+        let run = self.view().map(|v| v.run);
+        self.numbers.round_to(&self.session, run, digits, background);
     }
 
     /// Whether a step is bookmarked.
     pub fn is_marked(&self, at: usize) -> bool {
-        self.bookmarks.all().iter().any(|s| s.update == self.update && s.run == self.run && s.at == at)
+        let update = self.update_opened();
+        self.bookmarks.all().iter().any(|s| s.update == update && s.run == self.run && s.at == at)
     }
 
     /// The place one is at.
-    pub fn spot(&self) -> Spot {
-        Spot {
-            update: self.update,
+    pub fn state(&self) -> NavState {
+        NavState {
+            update: self.update_opened(),
             run: self.run,
             at: self.at,
             inner: self.inner.iter().map(|l| l.at).collect(),
-            aside: self.aside.as_ref().and_then(|s| s.views.first()).map(|v| v.node.0),
+            aside: self.aside.as_ref().and_then(|s| s.views.first()).map(|v| (v.run, v.node.0)),
             view: self.view,
             index: self.index.clone(),
         }
     }
-}
 
-/// A trace that is shown.
-pub enum TraceRef<'a> {
-    /// As computed.
-    Exact(&'a AnyTrace),
-    /// Rounded as one goes.
-    Rounded(Arc<AnyTrace>),
-}
+    /// The step one is at, whatever is looked at of it.
+    pub fn step_state(&self) -> NavState {
+        NavState { view: 0, index: Vec::new(), ..self.state() }
+    }
 
-impl std::ops::Deref for TraceRef<'_> {
-    type Target = AnyTrace;
-    fn deref(&self) -> &AnyTrace {
-        match self {
-            TraceRef::Exact(t) => t,
-            TraceRef::Rounded(t) => t,
+    /// Where one is, as a line: `23 · 5.10 · title`.
+    pub fn place(&self, lang: Lang) -> Option<String> {
+        let step = self.step()?;
+        let mut parts = vec![step.label()];
+        if !step.section.is_empty() {
+            parts.push(step.section.clone());
         }
+        parts.push(step.title.render(lang));
+        Some(parts.join(" · "))
+    }
+
+    /// Number and title of the step at a place of the steps listed.
+    pub fn name_of(&self, place: &NavState, lang: Lang) -> Option<(String, String)> {
+        let mut step = self.steps.list().get(place.at)?.clone();
+        for at in &place.inner {
+            step = self.session.expand(&step).into_iter().nth(*at)?;
+        }
+        Some((step.label(), step.title.render(lang)))
     }
 }

@@ -6,12 +6,12 @@ use crate::session::locate::{Context, Located, locate, split_run};
 use crate::text::{Lang, Msg, escape};
 use crate::walkthrough::{Step, View};
 
-/// Most other tensors of the same name that are told.
+/// Most other tensors of the same name that are listed.
 const MAX_OTHERS: usize = 4;
 
 impl Navigator {
     /// To a tensor by symbol, path, section or part of a title, and a cell of it. `run:name` asks for that run's. The
-    /// index is that of the whole tensor or of what the symbol stands for; a batch of 1 may be left out. Returns which
+    /// index is that of the whole tensor or of what the symbol names; a batch of 1 may be left out. Returns which
     /// other tensors are called the same.
     ///
     /// # Errors
@@ -22,7 +22,7 @@ impl Navigator {
             // Perhaps a part of a title.
             Err(_) => (None, place.name.as_str()),
         };
-        let here = self.spot();
+        let here = self.state();
         if let Some(run) = only
             && !self.steps.list().iter().any(|s| s.run == run)
         {

@@ -23,7 +23,7 @@ pub fn maps(app: &App, tables: &[TableModel], area: Rect, buf: &mut Buffer, look
     }
     // Side by side as far as whole tables fit, else as square a grid of maps as the screen allows.
     let whole = tables.first().and_then(|t| {
-        let source = Source::new(d, t, app.ui.settings.digits)?;
+        let source = Source::new(app, t, app.ui.settings.digits)?;
         let (width, height) = source.wish(look, &Labelled::new(d, t));
         let columns = usize::from(area.width / (width + 1)).min(n);
         let rows = n.div_ceil(columns.max(1)) as u16;
@@ -50,7 +50,7 @@ pub fn maps(app: &App, tables: &[TableModel], area: Rect, buf: &mut Buffer, look
 
 /// One tensor as a table where it fits, else as blocks.
 pub fn map(app: &App, t: &TableModel, area: Rect, buf: &mut Buffer, look: &Look) {
-    let Some(source) = Source::new(&app.nav, t, app.ui.settings.digits) else {
+    let Some(source) = Source::new(app, t, app.ui.settings.digits) else {
         return;
     };
     let labels = Labelled::new(&app.nav, t);
@@ -93,7 +93,7 @@ pub fn overview(
             let cells = rows.iter().flat_map(|r| cols.iter().map(move |c| (r.start, c.start)));
             return cells.map(|(r, c)| source.cell_kind(r, c)).collect();
         }
-        match app.nav.measures.picture(of, p.window(), rows.len(), cols.len()) {
+        match app.nav.numbers.measures.picture(of, p.window(), rows.len(), cols.len()) {
             Some(tallies) => tallies.iter().map(Source::pixel).collect(),
             None => vec![(0.0, CellKind::Plain); rows.len() * cols.len()],
         }

@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 
 use crate::app::app::App;
-use crate::app::config::ScaleMode;
 use crate::app::measure::Part;
 use crate::app::navigator::{Navigator, TableModel};
+use crate::app::settings::ScaleMode;
 use crate::debug::whatif::Before;
 use crate::scenario::tokenise::Vocab;
 use crate::session::Labels;
@@ -35,18 +35,19 @@ pub struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    pub fn new(d: &'a Navigator, table: &'a TableModel, digits: NumberFormat) -> Option<Self> {
+    pub fn new(app: &'a App, table: &'a TableModel, digits: NumberFormat) -> Option<Self> {
+        let d = &app.nav;
         let value = d.trace(table.run)?.get(table.node)?;
         let dtype = value.dtype();
         Some(Self {
             table,
             value,
-            before: d.before(table.run, table.node),
+            before: app.edits.before(d, table.run, table.node),
             digits,
             dtype,
             words: d.session.id_words(table.run, table.node),
             mask: d.origin(table.run, table.node).mask(),
-            asked: d.asked_cell(table.run, table.node),
+            asked: d.hidden.filter(|(run, c)| (*run, c.node) == (table.run, table.node)).map(|(_, c)| c.flat),
         })
     }
 

@@ -10,8 +10,8 @@ use super::layout::{self, Plan, Wish};
 use super::maps::overview;
 use super::source::{Labelled, Source};
 use crate::app::app::App;
-use crate::app::config::ScaleMode;
 use crate::app::navigator::{Chain, TableModel, chain};
+use crate::app::settings::ScaleMode;
 use crate::text::Msg;
 use crate::tui::draw::{Look, put};
 use crate::tui::scale::Scale;
@@ -37,7 +37,7 @@ impl<'a> Stage<'a> {
     pub fn new(app: &'a App, tables: &'a [TableModel], look: &Look) -> Self {
         let d = &app.nav;
         let digits = app.ui.settings.digits;
-        let sources: Vec<Source<'_>> = tables.iter().filter_map(|t| Source::new(d, t, digits)).collect();
+        let sources: Vec<Source<'_>> = tables.iter().filter_map(|t| Source::new(app, t, digits)).collect();
         let labels: Vec<_> = sources.iter().map(|s| Labelled::new(d, s.table)).collect();
         let mut scales: Vec<Scale> = sources.iter().map(|s| s.scale(app)).collect();
         if app.ui.settings.scale == ScaleMode::Step {

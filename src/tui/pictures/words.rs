@@ -4,8 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::app::app::App;
-use crate::app::navigator::TextTable;
-use crate::app::view::View;
+use crate::app::views::words::TableResult;
 use crate::session::Table;
 use crate::text::Msg;
 use crate::tui::draw::{Look, put};
@@ -21,31 +20,39 @@ const CHART: u16 = 8;
 const NARROWEST: u16 = 6;
 
 /// The step's table with its note below.
-pub fn step(app: &App, words: TextTable, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) {
+pub fn step(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) {
     let note = app.nav.step().filter(|_| app.ui.settings.notes);
     let note = note.map_or_else(String::new, |s| s.note.render(look.lang));
     let text = Wrapped::new(&[Span::new(note, look.theme.text)], area.width, look);
     let below = (text.height() as u16).min(area.height / 3);
     let above = Rect { height: area.height - below, ..area };
-    words_in(app, words, above, buf, look, shown);
+    let made = app.views.step.table(&app.nav, look.lang);
+    table(app, &made, None, app.views.step.words.line(&app.nav), above, buf, look, shown);
     let bottom = Rect { y: above.bottom(), height: below, ..area };
     text.render(bottom, buf, 0, None, look);
 }
 
-/// A view that is a table.
-pub fn view(app: &App, view: View, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) {
-    match app.nav.words_of(view) {
-        Some(words) => words_in(app, words, area, buf, look, shown),
-        None => why_nothing(&Msg::new("tables.no_run"), area, buf, look),
-    }
+/// Says that the scenario has no run for a table.
+pub fn no_run(area: Rect, buf: &mut Buffer, look: &Look) {
+    why_nothing(&Msg::new("tables.no_run"), area, buf, look);
 }
 
-/// A table under what is said above it, and its lines of numbers where there is room for them.
-fn words_in(app: &App, words: TextTable, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) {
-    let d = &app.nav;
-    let made = match d.words(words, look.lang) {
+/// A table under what is said above it, from line `scroll` on, row `here` pointed out; its lines of numbers where there
+/// is room for them.
+#[allow(clippy::too_many_arguments)]
+pub fn table(
+    app: &App,
+    made: &TableResult,
+    here: Option<usize>,
+    scroll: usize,
+    area: Rect,
+    buf: &mut Buffer,
+    look: &Look,
+    shown: &mut Shown,
+) {
+    let made = match made {
         Ok(made) => made,
-        Err(why) => return why_nothing(&why, area, buf, look),
+        Err(why) => return why_nothing(why, area, buf, look),
     };
     let head = Wrapped::new(&[Span::new(made.head.clone(), look.theme.accent)], area.width, look);
     let above = if made.head.is_empty() { 0 } else { (head.height() as u16).min(area.height / 3) };
@@ -56,8 +63,7 @@ fn words_in(app: &App, words: TextTable, area: Rect, buf: &mut Buffer, look: &Lo
         if made.lines.is_empty() || room < wanted.saturating_add(CHART) { 0 } else { (room - wanted).min(2 * CHART) };
     let body = Rect { y: area.y + above, height: room - chart, ..area };
     shown.page.rows = usize::from(body.height.saturating_sub(1));
-    let here = d.words_row(words);
-    shown.page.last_line = draw(&made.table, here, d.scroll, body, buf, look);
+    shown.page.last_line = draw(&made.table, here, scroll, body, buf, look);
     let series: Vec<Series> =
         made.lines.iter().map(|(name, values)| Series { name: name.clone(), values: values.clone() }).collect();
     let end = made.table.rows.len().to_string();

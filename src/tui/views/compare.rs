@@ -5,7 +5,8 @@ use ratatui::layout::Rect;
 
 use crate::app::app::App;
 use crate::app::measure::{self, Kind};
-use crate::app::navigator::{Navigator, Plane, Standing, TableModel};
+use crate::app::navigator::{Navigator, Plane, TableModel};
+use crate::app::views::compare::Standing;
 use crate::debug::compare::words::worst;
 use crate::debug::compare::{Mode, State};
 use crate::text::{Align, Msg, NumberFormat, tr};
@@ -47,7 +48,7 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, _: &mut
     let Some(left) = left.and_then(|t| t.get(view.node)) else {
         return;
     };
-    let columns = match d.beside(view.run, view.node) {
+    let columns = match app.views.compare.standing(d, view.run, view.node) {
         Some(standing) => Some(Columns::compared(view, standing, look)),
         None => Columns::rounded(d, view, look),
     };
@@ -108,7 +109,7 @@ const GRIDS: u16 = 36;
 impl Columns {
     /// Exact beside rounded.
     fn rounded(d: &Navigator, view: &View, look: &Look) -> Option<Self> {
-        let decimals = d.round.unwrap_or(4);
+        let decimals = d.round().unwrap_or(4);
         let rounded = d.session.rounded(view.run, decimals).ok()?;
         let right = rounded.get(view.node)?;
         let cells = (0..right.shape().len()).map(|i| Some(right.get(i)));

@@ -4,6 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::app::app::App;
+use crate::app::breakpoints::list;
 use crate::text::tr;
 use crate::tui::draw::{Look, put};
 use crate::tui::screen::Shown;
@@ -12,7 +13,7 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, _: &mut
     let d = &app.nav;
     let trail = d.jumps.trail();
     // Breakpoints and watches first, then where one came from.
-    let breaks = d.break_list(app.ui.settings.digits);
+    let breaks = list(d, &app.breaks, app.ui.settings.digits);
     let mut y = area.y;
     let mut line = |y: u16, text: &str, style| {
         put(buf, area, (area.x, y), text, area.width, style, look);
@@ -33,14 +34,14 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, _: &mut
     }
     y += u16::from(y > area.y);
     line(y, tr(look.lang, "tui.trail_title"), look.theme.title);
-    let list = d.steps.list();
+    let steps = d.steps.list();
     let height = usize::from(area.bottom().saturating_sub(y + 1));
     let first = trail.len().saturating_sub(height);
-    for (y, spot) in (y + 1..area.bottom()).zip(&trail[first..]) {
-        let Some(step) = list.get(spot.at) else {
+    for (y, place) in (y + 1..area.bottom()).zip(&trail[first..]) {
+        let Some(step) = steps.get(place.at) else {
             continue;
         };
-        let symbol = step.views.get(spot.view).map(|v| v.cell_name(&spot.index)).unwrap_or_default();
+        let symbol = step.views.get(place.view).map(|v| v.cell_name(&place.index)).unwrap_or_default();
         let text = format!("{:>4} {} {symbol}", step.label(), step.title.render(look.lang));
         line(y, &text, look.theme.text);
     }

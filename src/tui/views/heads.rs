@@ -4,7 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::app::app::App;
-use crate::app::views::heads::{Attention, From, HeadFacts};
+use crate::app::views::heads::{Attention, From, facts};
 use crate::text::{Align, Msg, tr};
 use crate::tui::colour::Ramp;
 use crate::tui::draw::{Look, put};
@@ -22,7 +22,7 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, _: &mut
         return nothing(area, buf, "tui.no_heads", look);
     };
     let digits = app.ui.settings.digits;
-    let sources: Vec<Source<'_>> = attention.tables.iter().filter_map(|t| Source::new(d, t, digits)).collect();
+    let sources: Vec<Source<'_>> = attention.tables.iter().filter_map(|t| Source::new(app, t, digits)).collect();
     let Some(first) = sources.first() else {
         return nothing(area, buf, "tui.no_heads", look);
     };
@@ -66,7 +66,7 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, _: &mut
         }
         let below = Rect { y: place.y + 1, height: place.height - 1 - u16::from(place.height > 5), ..place };
         let scale =
-            if app.ui.settings.scale == crate::app::config::ScaleMode::Tensor { scale } else { source.scale(app) };
+            if app.ui.settings.scale == crate::app::settings::ScaleMode::Tensor { scale } else { source.scale(app) };
         let used = grid::draw(app, source, &labels, &scale, query, below, buf, look);
         low = low.max(used.bottom());
     }
@@ -78,7 +78,7 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, _: &mut
 
 /// `H 0.98  diagonal 0.51  read→[SEP] 0.27`.
 fn heading(app: &App, source: &Source<'_>, labels: &Labelled<'_>, look: &Look) -> String {
-    let Some(facts) = HeadFacts::of(&app.nav, source.table) else { return String::new() };
+    let Some(facts) = facts(&app.nav, source.table) else { return String::new() };
     let mut text = format!("H {:.2}", facts.entropy);
     if let Some((pattern, share)) = facts.pattern {
         text = format!("{text}  {} {share:.2}", tr(look.lang, pattern.key()));

@@ -29,7 +29,7 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: 
 
 /// The boxes alone.
 pub(super) fn boxes(app: &App, body: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) {
-    let map = Map::of(&app.nav, look.lang);
+    let map = Map::of(&app.nav, &app.edits, &app.breaks, look.lang);
     let columns = (body.width / BOX.0).max(1);
     let width = (body.width / columns).min(BOX.1);
     let most = map.groups.iter().flat_map(|g| &g.blocks).map(|b| norm(app, b)).fold(0.0, f64::max);

@@ -19,7 +19,7 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, _: &mut
         return;
     };
     let path = &d.session.runs[table.run].program.node(table.node).path;
-    let Some(source) = Source::new(d, &table, app.ui.settings.digits) else {
+    let Some(source) = Source::new(app, &table, app.ui.settings.digits) else {
         return;
     };
     put(buf, area, (area.x, area.y), path, area.width, look.theme.title, look);

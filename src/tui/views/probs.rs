@@ -60,7 +60,7 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, _: &mut
         kind: measure::kind(program, node),
         ..TableModel::of(run, node, node_here.path.to_string(), plane)
     };
-    let Some(source) = Source::new(d, &table, app.ui.settings.digits) else { return };
+    let Some(source) = Source::new(app, &table, app.ui.settings.digits) else { return };
     let rest = Rect { y: upper.bottom(), height: below, ..body };
     let scale = source.scale(app);
     put(buf, rest, (rest.x, rest.y), tr(look.lang, "tui.probs.all"), rest.width, look.theme.title, look);

@@ -4,7 +4,8 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::app::app::App;
-use crate::app::navigator::{Half, Plane, Seen, Side};
+use crate::app::navigator::Plane;
+use crate::app::views::side::{Pair, Pane, Side};
 use crate::debug::side::{CellPair, same};
 use crate::explain::line::MASKED_BELOW;
 use crate::explain::{Explainer, Style};
@@ -27,13 +28,13 @@ const MAX_TERMS: usize = 16;
 
 pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) {
     let d = &app.nav;
-    let side = match d.side() {
+    let side = match app.views.side.side(d) {
         Some(Ok(side)) => side,
         Some(Err(why)) => return why_nothing(why, area, buf, look),
         None => return why_nothing(&Msg::new("side.none"), area, buf, look),
     };
     let digits = app.ui.settings.digits;
-    let Some(seen) = side.seen(&d.session) else {
+    let Some(seen) = side.pair(&d.session) else {
         return why_nothing(&Msg::new("side.none"), area, buf, look);
     };
     let line = |i: u16| Rect { y: area.y + i.min(area.height), height: 1.min(area.height.saturating_sub(i)), ..area };
@@ -51,9 +52,9 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: 
     let text = Wrapped::new(&words, area.width, look);
     let below = (text.height() as u16).min(body.height / 3);
     let tables = Rect { height: body.height - below, ..body };
-    let halves: Vec<Table<'_>> = (0..2).map(|i| Table::new(side, &seen, &d.session, i, digits)).collect();
-    let wishes: Vec<u16> = halves.iter().map(|t| t.wish(look)).collect();
-    let scale = scale(&halves, app.ui.settings.log_scale);
+    let panes: Vec<Table<'_>> = (0..2).map(|i| Table::new(side, &seen, &d.session, i, digits)).collect();
+    let wishes: Vec<u16> = panes.iter().map(|t| t.wish(look)).collect();
+    let scale = scale(&panes, app.ui.settings.log_scale);
     // Side by side where both fit, or where there is no height for one above the other.
     let both = wishes[0].saturating_add(wishes[1]).saturating_add(1);
     let beside = both <= tables.width || tables.height < 8;
@@ -62,7 +63,7 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: 
     } else {
         tables.width / 2
     };
-    for (i, table) in halves.iter().enumerate() {
+    for (i, table) in panes.iter().enumerate() {
         let i = i as u16;
         let place = if beside {
             Rect { x: tables.x + i * w, width: if i == 0 { w.saturating_sub(1) } else { tables.width - w }, ..tables }
@@ -80,7 +81,7 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: 
 }
 
 /// How much of the path differs.
-fn of_path(seen: &Seen<'_>, digits: NumberFormat) -> Msg {
+fn of_path(seen: &Pair<'_>, digits: NumberFormat) -> Msg {
     let p = seen.pair;
     if p.differing == 0 {
         return Msg::new("side.path_same").arg("cells", p.cells);
@@ -92,7 +93,7 @@ fn of_path(seen: &Seen<'_>, digits: NumberFormat) -> Msg {
 }
 
 /// The cell on both sides: its values, and where they come from.
-fn words(app: &App, side: &Side, seen: &Seen<'_>, look: &Look) -> Vec<Span> {
+fn words(app: &App, side: &Side, seen: &Pair<'_>, look: &Look) -> Vec<Span> {
     let digits = app.ui.settings.digits;
     let (l, r) = (seen.values[0].get(seen.cell.left), seen.values[1].get(seen.cell.right));
     let difference = l - r;
@@ -103,8 +104,8 @@ fn words(app: &App, side: &Side, seen: &Seen<'_>, look: &Look) -> Vec<Span> {
     let style = if same(&seen.values[0], &seen.values[1], seen.cell) { look.theme.text } else { look.theme.changed };
     let mut spans = vec![Span::new(text.render(look.lang), style)];
     for (half, trace, node, flat) in [
-        (&side.halves[0], seen.traces[0], seen.pair.left, seen.cell.left),
-        (&side.halves[1], seen.traces[1], seen.pair.right, seen.cell.right),
+        (&side.panes[0], seen.traces[0], seen.pair.left, seen.cell.left),
+        (&side.panes[1], seen.traces[1], seen.pair.right, seen.cell.right),
     ] {
         let d = &app.nav;
         let of_run = half.is_run(&d.session);
@@ -133,19 +134,19 @@ fn words(app: &App, side: &Side, seen: &Seen<'_>, look: &Look) -> Vec<Span> {
 
 /// One of the two tables.
 struct Table<'a> {
-    half: &'a Half,
+    half: &'a Pane,
     side: usize,
-    seen: &'a Seen<'a>,
+    seen: &'a Pair<'a>,
     session: &'a Session,
     plane: Plane,
     digits: NumberFormat,
 }
 
 impl<'a> Table<'a> {
-    fn new(side: &'a Side, seen: &'a Seen<'a>, session: &'a Session, which: usize, digits: NumberFormat) -> Self {
+    fn new(side: &'a Side, seen: &'a Pair<'a>, session: &'a Session, which: usize, digits: NumberFormat) -> Self {
         let flat = [seen.cell.left, seen.cell.right][which];
         Self {
-            half: &side.halves[which],
+            half: &side.panes[which],
             side: which,
             seen,
             session,

@@ -4,11 +4,12 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::app::app::App;
-use crate::app::view::View;
 use crate::tui::draw::Look;
 use crate::tui::pictures::words;
 use crate::tui::screen::Shown;
 
 pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) {
-    words::view(app, View::Stages, area, buf, look, shown);
+    let state = &app.views.stages;
+    let made = state.table(&app.nav, look.lang);
+    words::table(app, &made, None, state.words.line(&app.nav), area, buf, look, shown);
 }

@@ -4,9 +4,10 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::app::app::App;
+use crate::app::breakpoints::watch_rows;
 use crate::app::navigator::{MAX_TERMS, TableModel};
 use crate::app::ui::Focus;
-use crate::app::view::View;
+use crate::app::views::step::{StageModel, State, facts};
 use crate::tensor::DType;
 use crate::text::Msg;
 use crate::tui::draw::{Look, put};
@@ -25,8 +26,8 @@ const FREE: u16 = 6;
 
 pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) {
     let d = &app.nav;
-    if let Some(table) = d.words_of(View::Step) {
-        return words::step(app, table, area, buf, look, shown);
+    if State::is_words(d) {
+        return words::step(app, area, buf, look, shown);
     }
     let Some(step) = d.step() else { return };
     if area.is_empty() {
@@ -54,15 +55,15 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: 
         if !note.is_empty() {
             texts.push(Span::new(format!("{note}\n"), theme.text));
         }
-        let facts: Vec<String> = d.facts(digits).lines.iter().map(|m| m.render(look.lang)).collect();
-        for row in d.watch_rows(digits) {
+        let facts: Vec<String> = facts(d, &app.edits, digits).lines.iter().map(|m| m.render(look.lang)).collect();
+        for row in watch_rows(d, &app.breaks, digits) {
             let watch = format!("{}\n", row.text.render(look.lang));
             texts.push(Span::new(watch, theme.accent));
         }
         texts.push(Span::new(facts.join("\n"), theme.dim));
     }
     let text = Wrapped::new(&texts, area.width, look);
-    let model = d.stage();
+    let model = StageModel::of(d);
     let stage = stage::Stage::new(app, &model.tables, look);
     // The tables come first: note and facts have what they leave, or a few lines of it.
     let left = room - derivation_height;
@@ -105,7 +106,7 @@ fn fill(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown)
     if rest.width < 28 || rest.height < 5 {
         return;
     }
-    let model = d.stage();
+    let model = StageModel::of(d);
     let numbers = |t: &&TableModel| {
         let program = &d.session.runs[t.run].program;
         t.cursor.is_some() && program.node(t.node).dtype == DType::Float && t.plane.rows * t.plane.cols > 1
@@ -113,7 +114,7 @@ fn fill(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown)
     let Some(table) = model.tables.iter().find(numbers).filter(|_| d.position() > 0 || d.depth() > 0) else {
         return super::map::boxes(app, rest, buf, look, shown);
     };
-    let Some(source) = Source::new(d, table, app.ui.settings.digits) else { return };
+    let Some(source) = Source::new(app, table, app.ui.settings.digits) else { return };
     let (scale, labels) = (source.scale(app), Labelled::new(d, table));
     put(buf, rest, (rest.x, rest.y), &source.heading(), rest.width, look.theme.title, look);
     let line = Rect { y: rest.y + 1, height: 1, ..rest };
@@ -129,7 +130,7 @@ fn all_cells(app: &App, area: Rect, buf: &mut Buffer, look: &Look) -> (u16, u16)
     let Some(view) = d.view().filter(|_| area.height > 1) else { return (0, 0) };
     let theme = &look.theme;
     let height = usize::from(area.height - 1);
-    let lines = d.plane_lines(app.ui.settings.digits, 6, height * 4);
+    let lines = d.plane_lines(look.lang, app.ui.settings.digits, 6, height * 4);
     if lines.len() < 2 {
         return (0, 0);
     }
@@ -169,7 +170,7 @@ impl Derivation {
         let digits = app.ui.settings.digits;
         let theme = &look.theme;
         let terms = if app.ui.settings.full_sum { usize::MAX } else { MAX_TERMS };
-        let line = d.line(digits, terms);
+        let line = d.line(look.lang, digits, terms);
         let chosen = line.as_ref().and_then(|l| d.chosen_term(l));
         let mut spans = Vec::new();
         if let Some(line) = &line {
@@ -183,7 +184,7 @@ impl Derivation {
                 spans.push(piece);
             }
         }
-        if let Some(exact) = d.exact_line(digits, MAX_TERMS) {
+        if let Some(exact) = d.exact_line(look.lang, digits, MAX_TERMS) {
             let text = Msg::new("tui.exact_line").arg("line", exact.text()).render(look.lang);
             spans.push(Span::new(format!("\n{text}"), theme.dim));
         }

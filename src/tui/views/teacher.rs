@@ -4,11 +4,16 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::app::app::App;
-use crate::app::view::View;
+use crate::app::views::teacher::{State, row};
 use crate::tui::draw::Look;
 use crate::tui::pictures::words;
 use crate::tui::screen::Shown;
 
 pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) {
-    words::view(app, View::Teacher, area, buf, look, shown);
+    let (d, state) = (&app.nav, &app.views.teacher);
+    let Some(run) = State::run(d) else {
+        return words::no_run(area, buf, look);
+    };
+    let made = state.table(d, run, look.lang);
+    words::table(app, &made, row(d, run), state.words.line(d), area, buf, look, shown);
 }

@@ -4,7 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::app::app::App;
-use crate::app::navigator::{Picture, Training};
+use crate::app::views::training::{Picture, State};
 use crate::session::insight::{AttentionMap, TrainProbe};
 use crate::text::{Msg, NumberFormat, tr};
 use crate::tui::colour::CellKind;
@@ -26,7 +26,7 @@ const POINTS: u64 = 512;
 const LINES: usize = 6;
 
 pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, _: &mut Shown) {
-    let t = app.nav.training();
+    let t = &app.views.training;
     if let Some(why) = &t.failed {
         return why_nothing(why, area, buf, look);
     }
@@ -99,7 +99,7 @@ fn seconds(s: f64) -> String {
 }
 
 /// Where one is among all updates, made and to be made.
-fn slider(t: &Training, area: Rect, buf: &mut Buffer, look: &Look) {
+fn slider(t: &State, area: Rect, buf: &mut Buffer, look: &Look) {
     if area.is_empty() || area.width < 3 {
         return;
     }
@@ -122,7 +122,7 @@ fn headed(text: &str, area: Rect, buf: &mut Buffer, look: &Look) -> Rect {
 
 /// The loss before each update, and that after the last one.
 fn loss(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
-    let t = app.nav.training();
+    let t = &app.views.training;
     let mut values = t.losses.clone();
     let last = t.glances().last().filter(|g| g.look.update == t.made());
     values.extend(last.map(|g| g.look.loss));
@@ -146,7 +146,7 @@ fn loss(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
 
 /// Gradient norms: part by part across updates, and beside one another at the update one looks at.
 fn gradients(app: &App, glance: &TrainProbe, area: Rect, buf: &mut Buffer, look: &Look) {
-    let t = app.nav.training();
+    let t = &app.views.training;
     let alone = t.only == Some(Picture::Gradients);
     let norms = &glance.look.gradients;
     let mut bars: Vec<Bar> =
@@ -205,7 +205,7 @@ fn gradients(app: &App, glance: &TrainProbe, area: Rect, buf: &mut Buffer, look:
 }
 
 /// The logarithm of a part's gradient norm, every `step` updates; between glances it is interpolated.
-fn across(t: &Training, part: &str, step: u64) -> Vec<f64> {
+fn across(t: &State, part: &str, step: u64) -> Vec<f64> {
     let known: Vec<(f64, f64)> = t
         .glances()
         .filter_map(|g| {
@@ -226,8 +226,7 @@ fn across(t: &Training, part: &str, step: u64) -> Vec<f64> {
 
 /// One attention map of the first sentence.
 fn attention(app: &App, glance: &TrainProbe, area: Rect, buf: &mut Buffer, look: &Look) {
-    let d = &app.nav;
-    let (t, maps) = (d.training(), &glance.look.attention);
+    let (t, maps) = (&app.views.training, &glance.look.attention);
     let Some(map) = maps.get(t.map.min(maps.len().saturating_sub(1))) else {
         let body = headed(tr(look.lang, "training.attention_title"), area, buf, look);
         return why_nothing(&Msg::new("training.no_attention"), body, buf, look);
@@ -253,7 +252,7 @@ fn heat(app: &App, map: &AttentionMap, area: Rect, buf: &mut Buffer, look: &Look
         return;
     }
     let digits = app.ui.settings.digits;
-    let labels = d.training().run.and_then(|run| {
+    let labels = app.views.training.run.and_then(|run| {
         let node = d.session.runs[run].program.find(&map.path)?;
         let axis = |a| d.session.axis_labels(run, node, a, 0);
         Some((axis(2), axis(3)))
@@ -321,7 +320,7 @@ fn heat(app: &App, map: &AttentionMap, area: Rect, buf: &mut Buffer, look: &Look
 /// Words at the places of their embeddings.
 fn embeddings(app: &App, glance: &TrainProbe, area: Rect, buf: &mut Buffer, look: &Look) {
     let d = &app.nav;
-    let t = d.training();
+    let t = &app.views.training;
     let body = headed(tr(look.lang, "training.embeddings_title"), area, buf, look);
     let Some(places) = t.scatter.places.get(&glance.look.update) else {
         return;
@@ -348,7 +347,7 @@ fn embeddings(app: &App, glance: &TrainProbe, area: Rect, buf: &mut Buffer, look
         put(buf, body, (*x, *y), point, 1, look.theme.accent, look);
     }
     for (token, x, y) in &spots {
-        let word = d.followed(*token);
+        let word = t.followed(d, *token);
         let width = look.width(&word).min(12);
         let right = x + 1;
         // To the right of the point, else to its left, else not at all.

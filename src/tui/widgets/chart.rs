@@ -4,7 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use crate::app::config::GlyphSet;
+use crate::app::settings::GlyphSet;
 use crate::text::{Align, NumberFormat};
 use crate::tui::draw::{Look, put};
 use crate::tui::theme::Depth;

@@ -3,8 +3,8 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use crate::app::config::GlyphSet;
 use crate::app::keymap::Keymap;
+use crate::app::settings::GlyphSet;
 use crate::text::{Align, tr};
 use crate::tui::draw::{Look, put};
 

@@ -10,7 +10,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 
-use crate::app::config::GlyphSet;
+use crate::app::settings::GlyphSet;
 use crate::text::Align;
 use crate::tui::colour::{CellKind, contrasting};
 use crate::tui::draw::{Look, put};

@@ -5,9 +5,9 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 use crate::app::action::Action;
-use crate::app::config::GlyphSet;
 use crate::app::keymap::{Context, Keymap};
 use crate::app::messages::{Level, Message};
+use crate::app::settings::GlyphSet;
 use crate::tui::draw::{Look, put};
 
 use super::paragraph::{Span, Wrapped};

@@ -7,11 +7,11 @@ use ratatui::style::Style;
 
 use super::{bars, chart, dialog, heat_table, help, legend, paragraph, raster, status, tree};
 use crate::app::action::Action;
-use crate::app::config::{GlyphSet, THEMES};
 use crate::app::edit::Editor;
 use crate::app::keymap::{Context, Keymap};
 use crate::app::messages::{Level, Message};
 use crate::app::overlay::{Prompt, PromptKind};
+use crate::app::settings::{GlyphSet, THEMES};
 use crate::text::{Lang, Msg, NumberFormat};
 use crate::tui::colour::CellKind;
 use crate::tui::draw::Look;
@@ -156,7 +156,7 @@ fn draw_all(area: Rect, buf: &mut Buffer, c: &Content, look: &Look) {
     status::ends(area, buf, &c.word(0), &c.word(1), look);
     let hint = status::Hint { actions: vec![Action::Prev, Action::Next], word: "step" };
     status::hints(area, buf, &[hint.clone(), hint], &keymap, Context::Steps, look);
-    let message = Message { level: Level::Error, text: Msg::new("tui.error.key").arg("key", c.word(0)), times: 3 };
+    let message = Message { times: 3, ..Message::new(Level::Error, Msg::new("tui.error.key").arg("key", c.word(0))) };
     status::message(area, buf, &message, look);
 }
 

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 pub mod finite;
+pub mod front;
 pub mod lints;
 #[cfg(all(unix, feature = "tui"))]
 pub mod pty;

@@ -1,5 +1,6 @@
 //! The same edits as commands of the debugger: what they answer, what the screen marks, sessions saved and replayed.
 
+use crate::common::front;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use tui_transformer::app::action::Action;
@@ -9,7 +10,7 @@ use tui_transformer::app::command;
 use tui_transformer::app::effect::Effect;
 use tui_transformer::app::input::Input;
 use tui_transformer::app::key::KeySeq;
-use tui_transformer::app::ui::Settings;
+use tui_transformer::app::settings::Settings;
 use tui_transformer::scenario::syntax;
 use tui_transformer::session::{Options, open};
 use tui_transformer::text::Lang;
@@ -27,7 +28,7 @@ fn run(app: &mut App, lines: &[&str]) -> Option<Answer> {
     let mut last = None;
     for line in lines {
         let action = Action::parse(line).unwrap_or_else(|e| panic!("{line}: {e}"));
-        let told = app.tell(action);
+        let told = front::run(app, action);
         for message in &told.messages {
             let text = message.text.render(Lang::En);
             assert!(message.level != tui_transformer::app::messages::Level::Error, "{line}: {text}");
@@ -38,7 +39,7 @@ fn run(app: &mut App, lines: &[&str]) -> Option<Answer> {
 }
 
 fn error(app: &mut App, line: &str) -> String {
-    let told = app.tell(Action::parse(line).expect("a command"));
+    let told = front::run(app, Action::parse(line).expect("a command"));
     // Nothing but the line and where it is wrong.
     assert!(told.answers.iter().all(|a| a.title.key == "expr.here"), "{line}");
     told.messages[0].text.render(Lang::En)
@@ -83,7 +84,7 @@ fn an_edit_answers_with_what_changed_and_the_screen_marks_it() {
     assert!(screen.contains("edits: 1 · loss 1.9465 → "), "{screen}");
     assert!(screen.contains("before the edits: "), "{screen}");
     let at = app.nav.position();
-    assert!(app.nav.step_changed(at) && !app.nav.step_changed(at - 1));
+    assert!(app.edits.step_changed(&app.nav, at) && !app.edits.step_changed(&app.nav, at - 1));
     assert!(screen.matches('Δ').count() > 2, "{screen}");
     // Undone: the screen as it was, but for the message.
     run(&mut app, &["undo", "step 1"]);
@@ -99,17 +100,17 @@ fn an_edit_answers_with_what_changed_and_the_screen_marks_it() {
 fn a_key_ablates_what_the_cursor_is_on_and_the_place_is_kept() {
     let mut app = app();
     run(&mut app, &["go Q2[1,1]"]);
-    let before = (app.nav.spot(), app.nav.step().map(tui_transformer::walkthrough::Step::label));
+    let before = (app.nav.state(), app.nav.step().map(tui_transformer::walkthrough::Step::label));
     for key in "a".parse::<KeySeq>().expect("a key").0 {
         app.input(&Input::Key(key));
     }
-    assert_eq!(app.nav.edit_count(), 1);
-    assert_eq!(app.nav.spot(), before.0);
-    assert_eq!(app.ui.record.last().map(String::as_str), Some("ablate head encoder.0.self_attn.1"));
+    assert_eq!(app.edits.count(&app.nav), 1);
+    assert_eq!(app.nav.state(), before.0);
+    assert_eq!(app.ui.record.last().map(Action::line).as_deref(), Some("ablate head encoder.0.self_attn.1"));
     app.ui.overlays.clear();
     // Settings build the programs anew: the step and the cell stay.
     run(&mut app, &["edit placement = pre", "edit scale = none"]);
-    assert_eq!(app.nav.spot(), before.0);
+    assert_eq!(app.nav.state(), before.0);
     assert_eq!(app.nav.step().map(tui_transformer::walkthrough::Step::label), before.1);
     // Fewer steps: the same number, or the nearest before it.
     run(&mut app, &["step 95", "edit norm.kind = none"]);
@@ -137,7 +138,7 @@ fn a_key_begins_the_edit_of_the_cell_under_the_cursor() {
     let view = app.nav.view().expect("a view").clone();
     let value = app.nav.trace(view.run).expect("runs").value(view.node);
     let (_, cell) = app.nav.cell().expect("a cell");
-    assert_eq!((value.get(cell.flat), app.nav.edit_count()), (7.0, 2));
+    assert_eq!((value.get(cell.flat), app.edits.count(&app.nav)), (7.0, 2));
     assert!(!app.nav.step().expect("a step").label().ends_with("40"));
 }
 
@@ -154,9 +155,9 @@ fn what_is_wrong_is_said_with_its_column() {
         let text = error(&mut app, line);
         assert!(text.starts_with(said), "{line}: {text}");
     }
-    assert_eq!(app.nav.edit_count(), 0);
+    assert_eq!(app.edits.count(&app.nav), 0);
     assert!(app.ui.record.is_empty(), "{:?}", app.ui.record);
-    let told = app.tell(Action::Undo);
+    let told = front::run(&mut app, Action::Undo);
     assert_eq!(told.messages[0].text.key, "edit.nothing_to_undo");
 }
 
@@ -164,14 +165,14 @@ fn what_is_wrong_is_said_with_its_column() {
 fn saving_writes_a_scenario_that_opens_to_the_same_bits() {
     let mut app = app();
     run(&mut app, &["step 23", "ablate layer decoder.0", "edit token source 2 = 课", "edit E[0,0] += 1"]);
-    let told = app.tell(Action::parse("save notes/what if.ron").expect("a command"));
-    let (path, text) = written(told.effects);
+    let effects = app.act(Action::parse("save notes/what if.ron").expect("a command"));
+    let (path, text) = written(effects);
     assert_eq!(path, "notes/what if.ron");
     let back = syntax::read(&path, &text).expect("a scenario");
     let back = open(back, None, Options::default()).expect("opens");
     same(&app.nav.session, &back);
-    let told = app.tell(Action::parse("save").expect("a command"));
-    assert_eq!(written(told.effects).0, "water_class-edited.ron");
+    let effects = app.act(Action::parse("save").expect("a command"));
+    assert_eq!(written(effects).0, "water_class-edited.ron");
 }
 
 #[test]
@@ -196,28 +197,28 @@ fn a_session_is_saved_as_commands_and_replayed() {
         ],
     );
     error(&mut one, "edit Q9[0] = 1");
-    let told = one.tell(Action::parse("save-session a.commands").expect("a command"));
-    let (path, text) = written(told.effects);
+    let effects = one.act(Action::parse("save-session a.commands").expect("a command"));
+    let (path, text) = written(effects);
     assert_eq!(path, "a.commands");
     assert!(!text.contains("follow") && !text.contains("Q9"), "{text}");
     let mut two = app();
-    for action in command::script(&text).expect("commands") {
-        let told = two.tell(action);
+    for action in command::script(&text, Lang::En).expect("commands") {
+        let told = front::run(&mut two, action);
         assert!(told.messages.iter().all(|m| !m.text.key.contains("error")), "{text}");
     }
     same(&one.nav.session, &two.nav.session);
-    assert_eq!(one.nav.spot(), two.nav.spot(), "{text}");
-    assert_eq!(one.nav.edit_count(), two.nav.edit_count());
+    assert_eq!(one.nav.state(), two.nav.state(), "{text}");
+    assert_eq!(one.edits.count(&one.nav), two.edits.count(&two.nav));
     assert_eq!(one.ui.settings.digits, two.ui.settings.digits);
     // And what is saved of the replay is the same session again.
-    let told = two.tell(Action::parse("save-session a.commands").expect("a command"));
-    let again = written(told.effects).1;
+    let effects = two.act(Action::parse("save-session a.commands").expect("a command"));
+    let again = written(effects).1;
     let mut three = app();
-    for action in command::script(&again).expect("commands") {
-        three.tell(action);
+    for action in command::script(&again, Lang::En).expect("commands") {
+        front::run(&mut three, action);
     }
     same(&one.nav.session, &three.nav.session);
-    assert_eq!(one.nav.spot(), three.nav.spot());
+    assert_eq!(one.nav.state(), three.nav.state());
 }
 
 #[test]

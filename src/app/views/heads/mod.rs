@@ -2,11 +2,9 @@
 
 use crate::app::views::ViewState;
 
-mod facts;
 mod model;
 
-pub use facts::{HeadFacts, Pattern};
-pub use model::{Attention, From, heads};
+pub use model::{Attention, From, facts, heads};
 
 /// It has no state of its own.
 #[derive(Debug, Default)]

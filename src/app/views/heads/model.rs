@@ -1,5 +1,6 @@
 //! Which attention the heads are of, which query is looked at, and what it takes from where.
 
+use crate::app::head_facts::HeadFacts;
 use crate::app::measure::Kind;
 use crate::app::navigator::{Navigator, Plane, TableModel};
 use crate::program::{Leaf, Name, NodeId, Op, Role};
@@ -124,4 +125,10 @@ impl Attention {
         };
         (0..keys).map(of).collect()
     }
+}
+
+/// What a head does; `None` while its weights are being read.
+pub fn facts(nav: &Navigator, table: &TableModel) -> Option<HeadFacts> {
+    let origin = nav.origin(table.run, table.node);
+    Some(*nav.numbers.measures.heads(origin, table.plane.window())?)
 }

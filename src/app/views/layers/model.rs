@@ -98,7 +98,7 @@ impl Stream {
     }
 }
 
-/// Fills gaps between numbers by straight lines: a point of one kind stands between two of the other.
+/// Fills gaps between numbers by straight lines: a point of one kind is between two of the other.
 fn bridge(values: &mut [f64]) {
     let mut last: Option<usize> = None;
     for i in 0..values.len() {

@@ -1,6 +1,9 @@
 //! What the map shows: the phases of the walkthrough as groups, the blocks of the program in each.
 
+use crate::app::breakpoints::is_at;
 use crate::app::navigator::Navigator;
+use crate::app::what_if::Edits;
+use crate::debug::breaks::Breaks;
 use crate::program::{NodeId, Program, ScopeId, ScopeKind};
 use crate::tensor::Shape;
 use crate::text::{Lang, Msg, tr};
@@ -95,7 +98,7 @@ const STEPS: usize = 4096;
 
 impl Map {
     /// The map of the steps that are listed.
-    pub fn of(nav: &Navigator, lang: Lang) -> Self {
+    pub fn of(nav: &Navigator, edits: &Edits, breaks: &Breaks, lang: Lang) -> Self {
         let list = nav.steps.list();
         let at = nav.position();
         let from = at.saturating_sub(STEPS / 2).min(list.len().saturating_sub(STEPS));
@@ -112,7 +115,7 @@ impl Map {
             let view = result(step);
             let scope = view.map(|v| (v.run, block_scope(&nav.session.runs[v.run].program, v.node)));
             let here = i == at;
-            let (edited, breakpoint) = (nav.step_changed(i), nav.has_break(i));
+            let (edited, breakpoint) = (edits.step_changed(nav, i), is_at(nav, breaks, i));
             let shape = view.map_or_else(String::new, |v| dims(&v.shape()));
             let result = view.map(|v| (v.run, v.node));
             match group.blocks.last_mut().filter(|_| scope.is_some() && scope == scope_before) {

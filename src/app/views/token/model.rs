@@ -5,7 +5,7 @@ use crate::program::Side;
 use crate::tensor::Axis;
 use crate::walkthrough::View;
 
-/// A token of a sentence: whose it is and where it stands.
+/// A token of a sentence: whose it is and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
     /// Of the source or the target.
@@ -33,7 +33,7 @@ pub struct Row {
     pub len: usize,
 }
 
-/// The axis of a view that its rows run along: tokens, with nothing but columns beside.
+/// The axis of a view that its rows run along: tokens, with nothing but columns next to them.
 fn token_axis(view: &View) -> Option<usize> {
     let axes = view.cells.of.axes();
     let axis = axes.iter().position(|a| matches!(a, Axis::Token | Axis::Query))?;

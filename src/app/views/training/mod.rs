@@ -1,11 +1,12 @@
 //! Training: losses, gradients, attention and embeddings across updates.
 
-use crate::app::action::Action;
-use crate::app::views::{Hint, ViewState};
+mod state;
+mod worker;
 
-/// It has no state of its own.
-#[derive(Debug, Default)]
-pub struct State;
+use crate::app::action::Action;
+use crate::app::views::{Context, Hint, ViewState};
+
+pub use state::{Picture, Scatter, State};
 
 impl ViewState for State {
     const TAKES_KEYS: bool = true;
@@ -21,5 +22,48 @@ impl ViewState for State {
             (vec![Action::Cancel], "tui.hint.leave"),
             (vec![Action::Help], "tui.hint.help"),
         ]
+    }
+
+    fn prepare(&mut self, cx: &mut Context<'_>, shown: bool) {
+        if shown {
+            self.show(cx);
+        } else if self.is_busy() {
+            self.listen(cx, false);
+        }
+    }
+
+    fn act(&mut self, action: &Action, cx: &mut Context<'_>) -> bool {
+        match action {
+            Action::Left | Action::Prev | Action::PrevTerm => self.go(self.at.saturating_sub(1)),
+            Action::Right | Action::Next | Action::NextTerm => self.go(self.at + 1),
+            Action::PageUp => self.go(self.at.saturating_sub(10)),
+            Action::PageDown => self.go(self.at.saturating_add(10)),
+            Action::HalfUp => self.go(self.at.saturating_sub(5)),
+            Action::HalfDown => self.go(self.at.saturating_add(5)),
+            Action::First | Action::RowStart | Action::Top => self.go(0),
+            Action::Last | Action::RowEnd | Action::Bottom => self.go(u64::MAX),
+            Action::Up | Action::AxisPrev => self.turn_map(false),
+            Action::Down | Action::AxisNext => self.turn_map(true),
+            Action::NextTable => self.turn_picture(true),
+            Action::PrevTable => self.turn_picture(false),
+            Action::Follow => self.open(self.at, cx),
+            _ => return false,
+        }
+        true
+    }
+
+    /// One update on; false at the last one.
+    fn tick(&mut self, _: &mut Context<'_>) -> bool {
+        let more = self.at < self.made();
+        self.go(self.at + 1);
+        more || self.is_training()
+    }
+
+    fn is_busy(&self) -> bool {
+        State::is_busy(self)
+    }
+
+    fn stop(&mut self) -> bool {
+        self.end()
     }
 }

@@ -1,0 +1,194 @@
+//! The numbers that are shown of a run: exact, or rounded each step; and what is counted of them once.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::thread;
+
+use super::Navigator;
+use crate::app::measure::{Measures, Origin, Part};
+use crate::app::of_session::OfSession;
+use crate::program::{Cost, NodeId, cost};
+use crate::session::Session;
+use crate::trace::stats::Tally;
+use crate::trace::{AnyTrace, AnyValue};
+
+/// A trace that is shown.
+pub enum TraceRef<'a> {
+    /// As computed.
+    Exact(&'a AnyTrace),
+    /// Rounded each step.
+    Rounded(Arc<AnyTrace>),
+}
+
+impl std::ops::Deref for TraceRef<'_> {
+    type Target = AnyTrace;
+    fn deref(&self) -> &AnyTrace {
+        match self {
+            TraceRef::Exact(t) => t,
+            TraceRef::Rounded(t) => t,
+        }
+    }
+}
+
+/// Something of the nodes of a session's runs; `true` for their rounded numbers.
+type ByNode<T> = RefCell<OfSession<HashMap<(usize, NodeId, bool), T>>>;
+
+/// Whether numbers are rounded, and what was counted of them.
+#[derive(Default)]
+pub struct Numbers {
+    round: Option<u8>,
+    rounding: Option<Rounding>,
+    norms: ByNode<f64>,
+    totals: RefCell<OfSession<HashMap<usize, Totals>>>,
+    /// Ranges and counts of every cell, pyramids, pictures.
+    pub measures: Measures,
+    /// Whether long work goes on in a thread.
+    background: bool,
+}
+
+impl Numbers {
+    /// Decimals that the shown numbers are rounded to each step.
+    pub fn round(&self) -> Option<u8> {
+        self.round
+    }
+
+    /// The trace that is shown of a run.
+    pub fn trace<'a>(&self, session: &'a Session, run: usize) -> Option<TraceRef<'a>> {
+        match self.round {
+            None => session.trace(run).ok().map(TraceRef::Exact),
+            Some(digits) => session.rounded(run, digits).ok().map(TraceRef::Rounded),
+        }
+    }
+
+    /// Whether something is being computed or read in the background.
+    pub fn is_busy(&self) -> bool {
+        self.rounding().is_some() || self.measures.is_waiting()
+    }
+
+    /// The decimals of a rounded run that is being computed.
+    pub fn rounding(&self) -> Option<u8> {
+        let rounding = self.rounding.as_ref()?;
+        rounding.done.as_ref().map(|_| rounding.digits)
+    }
+
+    pub(super) fn round_to(
+        &mut self,
+        session: &Arc<Session>,
+        run: Option<usize>,
+        digits: Option<u8>,
+        background: bool,
+    ) {
+        self.background = background;
+        let (Some(digits), Some(run), true) = (digits, run, background) else {
+            self.round = digits;
+            self.rounding = None;
+            return;
+        };
+        if session.has_rounded(run, digits) {
+            self.round = Some(digits);
+            self.rounding = None;
+            return;
+        }
+        self.round = None;
+        match &mut self.rounding {
+            Some(going) if going.is_of(session, run, digits) => {
+                let news = going.done.as_ref().map(Receiver::try_recv);
+                if news == Some(Err(TryRecvError::Disconnected)) {
+                    going.done = None;
+                }
+            }
+            _ => self.rounding = Some(Rounding::begin(session, run, digits)),
+        }
+    }
+}
+
+/// A rounded run that is being computed.
+#[derive(Debug)]
+struct Rounding {
+    session: Arc<Session>,
+    run: usize,
+    digits: u8,
+    /// Hears of the end; gone where the run cannot be computed.
+    done: Option<Receiver<()>>,
+}
+
+impl Rounding {
+    fn begin(session: &Arc<Session>, run: usize, digits: u8) -> Self {
+        let (told, done) = channel();
+        let own = Arc::clone(session);
+        thread::spawn(move || {
+            if own.rounded(run, digits).is_ok() {
+                // Nobody may wait any more.
+                let _ = told.send(());
+            }
+        });
+        Self { session: Arc::clone(session), run, digits, done: Some(done) }
+    }
+
+    fn is_of(&self, session: &Arc<Session>, run: usize, digits: u8) -> bool {
+        Arc::ptr_eq(&self.session, session) && (self.run, self.digits) == (run, digits)
+    }
+}
+
+/// Mean Euclidean norm of the rows.
+fn row_norm(value: &AnyValue) -> f64 {
+    let shape = *value.shape();
+    let width = shape.dims().last().copied().unwrap_or(1).max(1);
+    let rows = shape.len() / width;
+    let norm = |r: usize| (0..width).map(|c| value.get(r * width + c).powi(2)).sum::<f64>().sqrt();
+    (0..rows).map(norm).sum::<f64>() / rows.max(1) as f64
+}
+
+/// Cells up to which a table is searched, or copied as text.
+pub const MAX_SCANNED: usize = 1 << 16;
+
+/// What a whole run costs.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Totals {
+    /// Arithmetic and memory.
+    pub cost: Cost,
+    /// Measured time, in nanoseconds.
+    pub nanos: u64,
+}
+
+impl Navigator {
+    /// What run `run` costs; summed up once.
+    pub fn totals(&self, run: usize) -> Totals {
+        if let Some(totals) = self.numbers.totals.borrow().get(&self.session).and_then(|t| t.get(&run)) {
+            return *totals;
+        }
+        let program = &self.session.runs[run].program;
+        let mut totals = Totals::default();
+        let trace = self.session.trace(run).ok();
+        for (id, _) in program.nodes() {
+            totals.cost += cost(program, id, self.session.precision);
+            totals.nanos += trace.map_or(0, |t| t.nanos(id));
+        }
+        self.numbers.totals.borrow_mut().get_mut(&self.session).insert(run, totals);
+        totals
+    }
+
+    /// Mean Euclidean norm of a tensor's rows, NaN where it was not computed.
+    pub fn mean_norm(&self, run: usize, node: NodeId) -> f64 {
+        let key = (run, node, self.round().is_some());
+        if let Some(norm) = self.numbers.norms.borrow().get(&self.session).and_then(|c| c.get(&key)) {
+            return *norm;
+        }
+        let value = self.trace(run).and_then(|t| t.get(node));
+        let norm = value.map_or(f64::NAN, |v| row_norm(&v));
+        self.numbers.norms.borrow_mut().get_mut(&self.session).insert(key, norm);
+        norm
+    }
+
+    /// Where a tensor is that is shown, for its measures.
+    pub fn origin(&self, run: usize, node: NodeId) -> Origin<'_> {
+        Origin { session: &self.session, run, node, round: self.round(), live: self.numbers.background }
+    }
+
+    /// Range and counts over every cell of a part of a tensor; `None` while it is being read.
+    pub fn tally(&self, run: usize, node: NodeId, part: Part) -> Option<Tally> {
+        self.numbers.measures.tally(self.origin(run, node), part)
+    }
+}

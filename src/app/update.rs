@@ -1,0 +1,65 @@
+//! How input changes the application.
+
+use super::action::Action;
+use super::app::App;
+use super::breakpoints;
+use super::commands::perform;
+use super::effect::Effect;
+use super::input::Input;
+use super::overlay::Overlay;
+use super::record::{place_commands, record};
+use crate::text::Msg;
+
+impl App {
+    /// Takes in one event; says what is to be done outside.
+    pub fn input(&mut self, input: &Input) -> Vec<Effect> {
+        let actions = self.ui.input(input, &self.nav);
+        if *input == Input::Tick && actions.is_empty() {
+            if self.ui.play.on {
+                let (views, mut cx) = self.split();
+                let goes_on = views.tick(&mut cx);
+                self.ui.play.on = goes_on;
+            }
+            self.settle();
+            return std::mem::take(&mut self.ui.effects);
+        }
+        actions.into_iter().flat_map(|action| self.act(action)).collect()
+    }
+
+    /// Does an action; says what is to be done outside.
+    pub fn act(&mut self, action: Action) -> Vec<Effect> {
+        // Esc ends what takes long before anything else.
+        let stops = action == Action::Interrupt || action == Action::Cancel && self.ui.overlays.is_empty();
+        if stops && self.views.stop() && action == Action::Cancel {
+            self.settle();
+            return Vec::new();
+        }
+        // A script is not asked; on the screen a question is put.
+        let unsaved = self.edits.unsaved(&self.nav);
+        if action == Action::Quit && self.ui.interactive && unsaved > 0 {
+            self.ui.overlays.push(Overlay::Confirm {
+                question: Msg::new("tui.ask.unsaved").arg("count", unsaved),
+                effect: Box::new(Effect::Quit),
+            });
+            return Vec::new();
+        }
+        let recorded = self.ui.record.len();
+        let said = self.ui.messages.said();
+        let here = place_commands(&self.nav);
+        if let Some(rest) = self.ui.update(action, &self.nav) {
+            let (views, mut cx) = self.split();
+            if !views.act(&rest, &mut cx) {
+                perform(self, &rest);
+            }
+        }
+        self.settle();
+        self.ui.messages.happened_at(said, &self.nav.state());
+        record(&mut self.ui, &self.nav, &mut self.placed, recorded, &here, said);
+        std::mem::take(&mut self.ui.effects)
+    }
+
+    /// Whether a breakpoint is about the step at a position of the list.
+    pub fn has_break(&self, at: usize) -> bool {
+        breakpoints::is_at(&self.nav, &self.breaks, at)
+    }
+}
