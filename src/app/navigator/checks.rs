@@ -169,7 +169,7 @@ fn answer(checked: &Checked, lang: Lang) -> Answer {
     for e in &checked.expected {
         let run = &checked.session.runs[e.run].name;
         for w in e.wrong.iter().take(MAX_CELLS) {
-            let index: String = w.index.iter().map(|i| format!("[{i}]")).collect();
+            let index = w.bracketed();
             let text = Msg::new("check.expected_cell")
                 .arg("run", run)
                 .arg("path", &e.path)
