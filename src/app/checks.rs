@@ -160,7 +160,7 @@ fn answer(session: &Session, found: &[Finding], expected: &[Compared], lang: Lan
     for e in expected {
         let run = &session.runs[e.run].name;
         for w in e.wrong.iter().take(MAX_CELLS) {
-            let index: String = w.index.iter().map(|i| format!("[{i}]")).collect();
+            let index = w.bracketed();
             let text = Msg::new("check.expected_cell")
                 .arg("run", run)
                 .arg("path", &e.path)

@@ -221,7 +221,7 @@ const MAX_LISTED: usize = 8;
 
 /// Where one value is not as expected, what was, and what is there.
 fn wrong_cell(session: &Session, e: &Compared, w: &Wrong) -> Msg {
-    let index: String = w.index.iter().map(|i| format!("[{i}]")).collect();
+    let index = w.bracketed();
     Msg::new("check.expected_cell")
         .arg("run", &session.runs[e.run].name)
         .arg("path", &e.path)

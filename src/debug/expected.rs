@@ -20,6 +20,17 @@ pub struct Wrong {
     pub found: f64,
 }
 
+impl Wrong {
+    /// Its index as a cell is written: `[0][2]`.
+    pub fn bracketed(&self) -> String {
+        use std::fmt::Write as _;
+        self.index.iter().fold(String::new(), |mut all, i| {
+            let _ = write!(all, "[{i}]");
+            all
+        })
+    }
+}
+
 /// One expectation, compared.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compared {

@@ -68,7 +68,9 @@ pub fn load<T: Real>(
             Err(msg) => {
                 let absent = msg.key == "scenario.unreadable" || msg.key == "source.unreadable";
                 let problem = Problem::new(format!("{at}.path"), msg);
-                problems.push(if absent { problem.help(Msg::new("weights.no_file_help")) } else { problem });
+                let help = if absent { "weights.no_file_help" } else { "weights.broken_file_help" };
+                let helped = problem.help.is_some() && !absent;
+                problems.push(if helped { problem } else { problem.help(Msg::new(help)) });
             }
         }
     }

@@ -22,7 +22,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("walkthrough", &["tensor", "program", "trace"]),
     ("explain", &["tensor", "program", "trace", "walkthrough"]),
     ("session", &["source", "scenario", "walkthrough", "model", "tensor", "program", "trace"]),
-    ("export", &["session", "explain", "walkthrough", "tensor", "program", "trace"]),
+    ("export", &["session", "explain", "scenario", "walkthrough", "tensor", "program", "trace"]),
     (
         "debug",
         &[

@@ -98,7 +98,7 @@ const CASES: &[Case] = &[
     ("unknown_token", "11:26", "source.text[1]", r#"`冰` in "我爱冰" is not in the vocabulary, and there is no `<unk>`"#, "add it to the vocabulary, or add `<unk>`"),
     ("variant_without_parentheses", "12:18", "runs[0]", "`(` is needed here, not `]`", "`runs[0]` is one of: Training(…), Inference(…), Encode(…)"),
     ("vocabulary_of_a_trillion", "3:5", "vocabulary", "a vocabulary of 1000000000000 words; from 1 to 67108864 are possible", "write the words, or `Size(n)` with their num"),
-    ("weight_file_is_broken", "10:24", "weights.files[0].path", "whitespace_only.ron cannot be read: header too small", "safetensors and npz files are read"),
+    ("weight_file_is_broken", "10:24", "weights.files[0].path", "tests/data/bad_scenarios/whitespace_only.ron is neither a safetensors", "safetensors and npz files are read"),
     ("weight_file_is_missing", "10:24", "weights.files[0].path", "tests/data/bad_scenarios/no_such.safetensors cannot be read: No such f", "files are looked for beside the scenario"),
     ("weight_is_missing", "10:5", "weights", "the parameter `output.weight` [vocab 5, d_model 4] has no value", "give it in `values`, in a file, or add an in"),
     ("weight_is_nan", "12:72", r#"weights.values."output.weight"[2][2]"#, "`output.weight` is NaN at [2][2]", "every weight is a finite number"),
