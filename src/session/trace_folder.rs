@@ -23,7 +23,7 @@ use crate::source::trace::{
 };
 use crate::tensor::{Precision, Real, Shape, Value};
 use crate::text::{Lang, Msg, escape};
-use crate::trace::{AnyTrace, Bindings, ChainSink, Flow, Keep, PinnedSink, RunError, Settings, Sink, run_with};
+use crate::trace::{Bindings, ChainSink, Flow, Keep, PinnedSink, RunError, Settings, Sink, run_with};
 use crate::with_any;
 
 /// Bytes of numbers in a part.
