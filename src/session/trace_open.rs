@@ -8,7 +8,7 @@ use super::edits::resolve;
 use super::open::{new_run, walkthrough};
 use super::trace_folder::SessionDoc;
 use super::training::optimiser;
-use super::{AnyBindings, Inputs, Options, Run, RunKind, Session, Steps};
+use super::{AnyBindings, Inputs, Options, Run, RunKind, Session};
 use crate::program::{Blob, Program};
 use crate::scenario::diagnostic::Problem;
 use crate::scenario::syntax;
@@ -111,7 +111,7 @@ pub fn open_trace(path: &Path, options: Options) -> Result<(Session, Vec<Damaged
         step.views
             .retain(|v| session.runs[v.run].trace.get().is_none_or(|t| t.as_ref().is_ok_and(|t| t.reached(v.node))));
     }
-    session.steps = Arc::new(Steps::new(steps));
+    session.steps = Arc::new(session.index_steps(steps));
     Ok((session, damaged))
 }
 
