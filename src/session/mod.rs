@@ -20,6 +20,7 @@ mod runs;
 mod stages;
 mod steps;
 mod trace_folder;
+mod trace_open;
 pub mod training;
 
 use std::collections::HashMap;
@@ -46,7 +47,8 @@ pub use open::{Options, open, view};
 pub use recorded::open_recording;
 pub use stages::{Table, stages};
 pub use steps::{ShownCell, Steps};
-pub use trace_folder::{RecordOptions, Written, globs, open_trace};
+pub use trace_folder::{RecordOptions, Written, globs};
+pub use trace_open::open_trace;
 
 /// What a run is.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
