@@ -47,23 +47,50 @@ fn distance(a: &[f64], b: &[f64]) -> f64 {
 #[rstest]
 fn what_transformers_computed_is_computed(
     #[values(
+        "albert",
         "bart",
         "bert",
         "bert_classifier",
         "bert_mlm",
+        "bloom",
+        "cohere",
+        "deepseek_v3",
         "distilbert",
+        "electra",
+        "falcon",
         "gemma",
+        "gemma2",
+        "gemma3",
         "gpt2",
+        "gpt_neo",
         "gpt_neox",
+        "gpt_neox_odd",
+        "gpt_oss",
+        "gptj",
+        "granite",
         "llama",
+        "llama3",
+        "llama_yarn",
         "marian",
+        "mbart",
         "mistral",
+        "mixtral",
+        "modernbert",
+        "olmo",
+        "olmo2",
         "opt",
         "phi",
         "phi3",
         "qwen2",
         "qwen2_sharded_bf16",
-        "roberta"
+        "qwen3",
+        "qwen3_moe",
+        "roberta",
+        "smollm3",
+        "stablelm",
+        "starcoder2",
+        "t5",
+        "t5_gated"
     )]
     name: &str,
 ) {
@@ -97,17 +124,41 @@ fn what_transformers_computed_is_computed(
 fn greedy_continuations_are_the_same_with_and_without_cache(
     #[values(
         "bart",
+        "bloom",
+        "cohere",
+        "deepseek_v3",
+        "falcon",
         "gemma",
+        "gemma2",
+        "gemma3",
         "gpt2",
+        "gpt_neo",
         "gpt_neox",
+        "gpt_neox_odd",
+        "gpt_oss",
+        "gptj",
+        "granite",
         "llama",
+        "llama3",
+        "llama_yarn",
         "marian",
+        "mbart",
         "mistral",
+        "mixtral",
+        "olmo",
+        "olmo2",
         "opt",
         "phi",
         "phi3",
         "qwen2",
-        "qwen2_sharded_bf16"
+        "qwen2_sharded_bf16",
+        "qwen3",
+        "qwen3_moe",
+        "smollm3",
+        "stablelm",
+        "starcoder2",
+        "t5",
+        "t5_gated"
     )]
     name: &str,
 ) {
@@ -138,6 +189,8 @@ fn greedy_continuations_are_the_same_with_and_without_cache(
 #[case("gpt2")]
 #[case("bart")]
 #[case("bert_mlm")]
+#[case("t5")]
+#[case("mixtral")]
 fn every_derivation_replays(#[case] name: &str) {
     let source = folder(name);
     let out = program(&["check", source.to_str().expect("text")]);

@@ -56,7 +56,7 @@ fn set(folder: &Path, key: &str, value: Json) {
 #[case("vocab_size", Json::Null, "vocab_size")]
 #[case("rms_norm_eps", json!(-1.0), "eps")]
 #[case("hidden_act", json!("gelu_of_mars"), "gelu_of_mars")]
-#[case("rope_parameters", json!({"rope_type": "martian", "rope_theta": 1e4}), "martian")]
+#[case("rope_parameters", json!({"rope_type": "martian", "rope_theta": 1e4}), "positions.Rotary.scaling")]
 #[case("rope_parameters", json!({"rope_type": "default", "rope_theta": -1.0}), "base")]
 #[case("num_hidden_layers", json!(3), "model.layers.2.input_layernorm.weight")]
 #[case("num_hidden_layers", json!(1), "model.layers.1.")]
