@@ -112,7 +112,7 @@ impl Measures {
             _ => of.len(),
         };
         let made = self.get(&self.tallies, (of.key(), part), of, n, move |o| match part {
-            Part::Whole => o.with(|value, mask| tally(value, mask)),
+            Part::Whole => o.with(tally),
             Part::Head(head) => o.with(|value, mask| {
                 let shape = *value.shape();
                 let axis = shape.axes().iter().position(|a| matches!(a, Axis::Head | Axis::KvHead));

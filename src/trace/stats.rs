@@ -437,7 +437,7 @@ mod tests {
             transposed in any::<bool>(),
         ) {
             let data = planted(rows * cols, seed, 40);
-            let scores: Vec<f32> = planted(rows * cols, seed ^ 77, 9);
+            let scores: Vec<f32> = planted(rows * cols, seed.wrapping_add(77), 9);
             let v = value(rows, cols, data.clone());
             let mask = Mask::below(value(rows, cols, scores.clone()), -0.2);
             let masked = |i: usize| f64::from(scores[i]) < -0.2;

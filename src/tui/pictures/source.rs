@@ -60,7 +60,7 @@ impl<'a> Source<'a> {
         let masked = self.mask.has(self.table.plane.flat(row, col));
         let (kind, text) = match self.dtype {
             DType::Int => (CellKind::Plain, self.id(x)),
-            DType::Bool => (if x != 0.0 { CellKind::Masked } else { CellKind::Plain }, format!("{x}")),
+            DType::Bool => (if x == 0.0 { CellKind::Plain } else { CellKind::Masked }, format!("{x}")),
             // Scores print what the mask made of them, weights their 0.
             DType::Float if masked && self.table.masked => (CellKind::Masked, "-∞".to_owned()),
             DType::Float => {
@@ -83,9 +83,8 @@ impl<'a> Source<'a> {
     pub fn cell_kind(&self, row: usize, col: usize) -> (f64, CellKind) {
         let x = self.get(row, col);
         let kind = match self.dtype {
-            DType::Int => CellKind::Plain,
             DType::Bool if x != 0.0 => CellKind::Masked,
-            DType::Bool => CellKind::Plain,
+            DType::Bool | DType::Int => CellKind::Plain,
             DType::Float if self.mask.has(self.table.plane.flat(row, col)) => CellKind::Masked,
             DType::Float => CellKind::of(x),
         };

@@ -21,6 +21,9 @@ use crate::tui::screen::Shown;
 use crate::tui::widgets::legend;
 use crate::walkthrough::View;
 
+/// A number of a grid, and what it is.
+type Cell<'a> = &'a dyn Fn(usize, usize) -> (f64, CellKind);
+
 /// What stands beside the run's own numbers.
 struct Columns {
     title: String,
@@ -175,7 +178,6 @@ impl Columns {
         let cursor = d.cell().and_then(|(_, c)| plane.find(c.flat));
         let [ours_key, theirs_key] = self.headings.map(|k| tr(look.lang, k));
         let third = area.height / 3;
-        type Cell<'a> = &'a dyn Fn(usize, usize) -> (f64, CellKind);
         let parts: [(String, Scale, Cell<'_>); 3] = [
             (format!("A  {ours_key}"), scale, &a),
             (format!("B  {theirs_key}"), scale, &b),

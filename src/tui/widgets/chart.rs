@@ -103,7 +103,7 @@ impl Chart<'_> {
                 before = Some(row);
             }
         }
-        self.curves(&through, (columns, rows), ink, plot, buf, look);
+        Self::curves(&through, (columns, rows), ink, plot, buf, look);
         if let Some(cursor) = self.cursor.filter(|c| *c < n) {
             let share = cursor as f64 / (n.max(2) - 1) as f64;
             let x = plot.x + (share * f64::from(plot.width - 1)).round() as u16;
@@ -144,7 +144,6 @@ fn seen(through: u32, column: usize) -> Option<usize> {
 
 impl Chart<'_> {
     fn curves(
-        &self,
         through: &[u32],
         (columns, rows): (usize, usize),
         ink: Ink,

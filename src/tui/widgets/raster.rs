@@ -205,8 +205,7 @@ impl Raster<'_> {
         // Only one half has a colour: the other is the terminal's ground.
         let symbol = match (above, below) {
             (Some(a), Some(b)) if a == b => " ",
-            (Some(_), Some(_)) if low.is_some() => "▀",
-            (Some(_), None) if low.is_some() => "▀",
+            (Some(_), _) if low.is_some() => "▀",
             (None, Some(_)) if low.is_some() => "▄",
             _ => " ",
         };
@@ -289,7 +288,7 @@ impl Raster<'_> {
             // Numbers every few lines; words at each cell.
             let dense = self.rows.len() > shown.rows.len();
             for (y, r) in (shown.area.y..).zip(&shown.rows) {
-                if last == Some(r.start) || dense && (y - shown.area.y) % 4 != 0 {
+                if last == Some(r.start) || dense && !(y - shown.area.y).is_multiple_of(4) {
                     continue;
                 }
                 last = Some(r.start);

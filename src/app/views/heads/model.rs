@@ -20,8 +20,8 @@ pub fn heads(nav: &Navigator) -> Option<(usize, NodeId)> {
     let Some(view) = nav.view() else {
         // A step without a tensor: those of its run.
         let run = nav.step().map_or(0, |s| s.run);
-        let runs = std::iter::once(run).chain((0..nav.session.runs.len()).filter(move |r| *r != run));
-        return runs.filter_map(|r| Some((r, *weights_of(r).first()?))).next();
+        let mut runs = std::iter::once(run).chain((0..nav.session.runs.len()).filter(move |r| *r != run));
+        return runs.find_map(|r| Some((r, *weights_of(r).first()?)));
     };
     let program = &nav.session.runs[view.run].program;
     let here = program.node(view.node);
@@ -33,8 +33,8 @@ pub fn heads(nav: &Navigator) -> Option<(usize, NodeId)> {
     let same = layer(&here.name).and_then(|at| all.iter().find(|id| layer(&program.node(**id).name) == Some(at)));
     let near = same.or_else(|| all.iter().rev().find(|id| **id <= view.node)).or(all.first());
     near.map(|id| (view.run, *id)).or_else(|| {
-        let others = (0..nav.session.runs.len()).filter(|r| *r != view.run);
-        others.filter_map(|r| Some((r, *weights_of(r).first()?))).next()
+        let mut others = (0..nav.session.runs.len()).filter(|r| *r != view.run);
+        others.find_map(|r| Some((r, *weights_of(r).first()?)))
     })
 }
 

@@ -98,6 +98,7 @@ const STEPS: usize = 4096;
 
 impl Map {
     /// The map of the steps that are listed.
+    #[allow(clippy::single_match_else, reason = "a block goes on, or a new one begins")]
     pub fn of(nav: &Navigator, edits: &Edits, breaks: &Breaks, lang: Lang) -> Self {
         let list = nav.steps.list();
         let at = nav.position();
