@@ -124,10 +124,31 @@ fn several(lang: Lang) -> Options {
 
 #[test]
 fn documents() {
-    for format in Format::ALL {
+    for format in Format::ALL.into_iter().filter(|f| !matches!(f, Format::Typst | Format::Ipynb)) {
         let text = written(format, &[usual(), awkward()], &several(Lang::Zh));
         insta::assert_snapshot!(format.name(), text);
     }
+}
+
+#[test]
+fn a_notebook_is_one_markdown_cell_a_step() {
+    let text = written(Format::Ipynb, &[usual(), awkward()], &several(Lang::En));
+    let notebook: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((&notebook["nbformat"], notebook["cells"].as_array().map(Vec::len)), (&4.into(), Some(2)));
+    let lines = notebook["cells"][0]["source"].as_array().unwrap();
+    let whole: String = lines.iter().map(|l| l.as_str().unwrap()).collect();
+    assert_eq!(whole, written(Format::Markdown, &[usual()], &several(Lang::En)));
+}
+
+#[test]
+fn typst_and_latex_are_parts_unless_they_stand_alone() {
+    let part = Options { standalone: false, ..several(Lang::En) };
+    let typst = written(Format::Typst, &[awkward()], &part);
+    assert!(typst.starts_with("\n== ") && !typst.contains("#set page"), "{typst}");
+    assert!(typst.contains("\\# title | with \\<tags\\> &"), "{typst}");
+    assert!(written(Format::Typst, &[awkward()], &several(Lang::En)).starts_with("#set page"));
+    let latex = written(Format::Latex, &[usual()], &part);
+    assert!(latex.contains("\\providecommand") && !latex.contains("\\begin{document}"), "{latex}");
 }
 
 #[test]

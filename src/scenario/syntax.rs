@@ -202,6 +202,7 @@ fn explain(text: &str, mut path: Vec<Segment>, error: &ron::error::SpannedError)
             | Error::ExpectedNamedStructLike(_)
             | Error::ExpectedUnit
             | Error::ExpectedIdentifier
+            | Error::SuggestRawIdentifier(_)
             | Error::InvalidValueForType { .. }
     );
     // `norm: true` is taken for the name of a struct.

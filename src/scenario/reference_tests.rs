@@ -1,0 +1,36 @@
+//! The reference against the types it is made from.
+
+use super::*;
+
+#[test]
+fn every_field_of_the_schema_is_in_the_reference_and_documented() {
+    for (key, doc) in descriptions() {
+        assert!(!doc.is_empty(), "{key} has no comment in the source");
+    }
+    let all = markdown(Lang::En);
+    for wanted in ["| `d_model` |", "`By(number)`", "### Optimiser", "| `kv_cache` |", "`Part(text, text, text)`"] {
+        assert!(all.contains(wanted), "{wanted}");
+    }
+}
+
+#[test]
+fn places_lead_to_types() {
+    let named = |path: &str| type_at(path).map(|t| t.show(Lang::En));
+    assert_eq!(named("model.attention.scale").as_deref(), Some("Scale"));
+    assert_eq!(named("runs[0].optimiser.betas").as_deref(), Some("(number, number)"));
+    assert_eq!(named("model.encoder.layers[1].norm").as_deref(), Some("NormOverrides"));
+    assert_eq!(named("vocabulary.special").as_deref(), Some("[text]"));
+    assert_eq!(named("weights.values.\"a.b\"").as_deref(), Some("WeightValue"));
+    assert_eq!(named("model.nothing"), None);
+}
+
+#[test]
+fn help_finds_places_types_and_names() {
+    let get = |name: &str| text(Some(name), Lang::En);
+    assert!(get("model.norm.eps").unwrap().starts_with("NormConfig.eps: number  [1e-5]"));
+    assert!(get("Schedule").unwrap().contains("Cosine"));
+    assert!(get("kv_heads").unwrap().contains("LayerConfig.kv_heads"));
+    assert!(get("runs.Training.optimiser.lr").unwrap().contains("0.1"));
+    let err = get("d_modle").unwrap_err();
+    assert_eq!((err.key, err.args[1].1.as_str()), ("reference.unknown_near", "d_model"));
+}
