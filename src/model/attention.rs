@@ -309,6 +309,7 @@ pub fn attend(
 ) -> Result<NodeId, BuildError> {
     let ctx = Context {
         d_model,
+        first: 0,
         residual_multiplier: 1.0,
         positions: &[],
         drop: Drop::default(),

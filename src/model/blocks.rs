@@ -39,6 +39,8 @@ pub struct Cache {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Context<'a> {
     pub d_model: usize,
+    /// Position of the first token that is computed.
+    pub first: usize,
     /// What a sublayer gives is multiplied by this.
     pub residual_multiplier: f64,
     /// How positions enter self-attention, by layer; none for attention that has no positions.

@@ -343,6 +343,10 @@ impl<'a> ModelBuilder<'a> {
             let positions = positions::of_layers(b, side, &config.positions, layers, places)?;
             let ctx = Context {
                 d_model,
+                first: match places {
+                    Places::From { first, .. } => first,
+                    Places::Rows { .. } => 0,
+                },
                 residual_multiplier: config.residual_multiplier,
                 positions: &positions,
                 drop,

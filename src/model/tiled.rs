@@ -39,9 +39,12 @@ type Built = Result<NodeId, BuildError>;
 /// Finite, and below every score: the running maximum of a row that has seen no key yet.
 const FLOOR: f64 = -1e30;
 
-/// `len` positions in pieces of `size`.
-fn pieces(len: usize, size: usize) -> impl Iterator<Item = Range<usize>> {
-    (0..len.div_ceil(size.max(1))).map(move |i| i * size..((i + 1) * size).min(len))
+/// The pieces of `size` positions that `len` positions from `first` on are in: the number of each, and what of the
+/// `len` it holds. A call that begins later has the same pieces.
+fn pieces(first: usize, len: usize, size: usize) -> impl Iterator<Item = (usize, Range<usize>)> {
+    let (size, end) = (size.max(1), first + len);
+    let inside = move |at: usize| at.clamp(first, end) - first;
+    (first / size..end.div_ceil(size)).map(move |i| (i, inside(i * size)..inside((i + 1) * size)))
 }
 
 /// `x` without what lies outside `range` of `axis`; `x` itself where that is all of it.
@@ -92,9 +95,9 @@ pub(super) fn tiled(
     let fill = fill_of(&l.attention);
     let hides = fill == f64::NEG_INFINITY;
     let mut rows = Vec::new();
-    for (i, at) in pieces(queries, tile_queries).enumerate() {
+    for (i, at) in pieces(ctx.first, queries, tile_queries) {
         let mut running: Option<Running> = None;
-        for (j, seen) in pieces(keys, tile_keys).enumerate() {
+        for (j, seen) in pieces(0, keys, tile_keys) {
             let mask = mask.map(|m| m.part(&at, &seen));
             // What no query of the tile sees is never computed.
             if hides && mask.as_ref().is_some_and(MaskSpec::hides_all) {
