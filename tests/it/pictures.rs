@@ -12,7 +12,8 @@ use tui_transformer::app::action::Action;
 use tui_transformer::app::app::App;
 use tui_transformer::app::measure::mask_scores;
 use tui_transformer::app::messages::Level;
-use tui_transformer::app::ui::Settings;
+use tui_transformer::app::settings::Settings;
+use tui_transformer::app::views::step;
 use tui_transformer::explain::Explainer;
 use tui_transformer::explain::line::MASKED_BELOW;
 use tui_transformer::program::Op;
@@ -35,8 +36,8 @@ fn app(name: &str) -> App {
 }
 
 fn command(app: &mut App, line: &str) {
-    let told = app.tell(Action::parse(line).unwrap());
-    let wrong = told.messages.iter().find(|m| m.level == Level::Error);
+    let outcome = crate::common::front::run(app, Action::parse(line).unwrap());
+    let wrong = outcome.messages.iter().find(|m| m.level == Level::Error);
     assert!(wrong.is_none(), "{line}: {wrong:?}");
 }
 
@@ -74,7 +75,7 @@ fn the_operands_of_the_derivation_are_on_the_screen() {
                     let node = program.node(read.node);
                     let zero_shift = matches!(node.op, Op::Unary(_)) && x.value(*read) == 0.0;
                     let constant = node.inline || matches!(node.op, Op::Leaf(_)) && node.shape.len() == 1;
-                    if moved || zero_shift || constant || app.nav.words_of(app.ui.view).is_some() {
+                    if moved || zero_shift || constant || step::State::is_words(&app.nav) {
                         continue;
                     }
                     let there = shown.tables.iter().any(|t| t.run == run && t.node == read.node);

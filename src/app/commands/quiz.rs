@@ -101,8 +101,7 @@ fn try_answer(app: &mut App, text: &str) {
     };
     match verdict {
         Verdict::Right => {
-            let line =
-                question.derivation(&nav.session, &nav.steps, digits, ui.settings.lang).unwrap_or_default();
+            let line = question.derivation(&nav.session, &nav.steps, digits, ui.settings.lang).unwrap_or_default();
             ui.say(Level::Done, Msg::new("quiz.right").arg("line", escape(&line)));
             ask(app);
         }

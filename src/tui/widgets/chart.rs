@@ -143,14 +143,7 @@ fn seen(through: u32, column: usize) -> Option<usize> {
 }
 
 impl Chart<'_> {
-    fn curves(
-        through: &[u32],
-        (columns, rows): (usize, usize),
-        ink: Ink,
-        plot: Rect,
-        buf: &mut Buffer,
-        look: &Look,
-    ) {
+    fn curves(through: &[u32], (columns, rows): (usize, usize), ink: Ink, plot: Rect, buf: &mut Buffer, look: &Look) {
         let at = |row: usize, column: usize| {
             if row < rows { seen(through[row * columns + column], column) } else { None }
         };
