@@ -121,7 +121,8 @@ impl App {
         self.ui.answers.clear();
         let mut outcome = Outcome::default();
         let effects = self.act(action.clone());
-        let silent = effects.is_empty();
+        // What is copied, and leaving, show by themselves.
+        let shown = effects.iter().any(|e| matches!(e, Effect::Copy { .. } | Effect::Quit));
         outcome.quit = execute(self, effects, front);
         outcome.answers = std::mem::take(&mut self.ui.answers);
         outcome.moved = self.nav.state() != before;
@@ -130,7 +131,7 @@ impl App {
         }
         self.ui.overlays.clear();
         outcome.messages = self.ui.messages.since(said);
-        if silent && outcome.messages.is_empty() && outcome.answers.is_empty() && !outcome.moved {
+        if !shown && outcome.messages.is_empty() && outcome.answers.is_empty() && !outcome.moved {
             let goes = matches!(action.spec().group, Group::Walk | Group::Move | Group::Why | Group::Find);
             let msg = match action {
                 // The place is printed, though it is the same.

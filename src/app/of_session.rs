@@ -40,7 +40,7 @@ mod tests {
     #[test]
     fn another_session_has_nothing_yet() {
         let session = || {
-            let loaded = scenario::load(std::path::Path::new("sinusoidal")).expect("embedded");
+            let loaded = scenario::load(std::path::Path::new("encoder_char")).expect("embedded");
             Arc::new(open(loaded.scenario, None, Options::default()).expect("opens"))
         };
         let (one, other) = (session(), session());

@@ -213,7 +213,7 @@ impl Ui {
             Some(help) => format!("{first} · {}", help.render(lang)),
             None => first,
         };
-        self.say(Level::Error, Msg::new("tself.answer.plain").arg("text", all));
+        self.say(Level::Error, Msg::new("tui.answer.plain").arg("text", all));
     }
 
     /// Says something.

@@ -15,6 +15,7 @@ use tui_transformer::app::settings::Settings;
 use tui_transformer::app::view::View;
 use tui_transformer::program::NodeId;
 use tui_transformer::session::{self, Session};
+use tui_transformer::text::Lang;
 use tui_transformer::tui::run::{draw, look};
 use tui_transformer::tui::theme::{Depth, Environment};
 
@@ -188,8 +189,9 @@ fn limits_and_tables_of_names_are_taken_in_the_debugger() {
     let good = |i: usize| told[i]["answers"][0]["rows"][0]["level"] == "done";
     assert!(!good(0) && good(1));
     assert!(message(&told[2]).contains("which this run does not have"));
-    let told = play(Path::new("water_class"), &["compare a.npz --tol 1"]);
-    assert!(message(&told[0]).contains("--tol is no flag"));
+    let line = "compare a.npz --tol 1";
+    let slip = Action::parse(line).expect_err("no such flag");
+    assert!(slip.message(line, Lang::En).render(Lang::En).contains("--tol is no flag"));
 }
 
 /// A node that no step shows belongs to the step that shows what comes of it, and one is there.

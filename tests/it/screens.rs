@@ -158,7 +158,9 @@ fn keys_do_what_they_say() {
     press(&mut app, "enter");
     assert!(cursor(&app).starts_with("A1"), "{}", cursor(&app));
     assert_eq!(app.nav.index(), [2, 1]);
+    // A digit alone is the key of a view, once no motion came after it.
     press(&mut app, "2");
+    app.input(&Input::Tick);
     assert_eq!(app.ui.view, View::Heads);
     press(&mut app, "1 L");
     assert_eq!(app.ui.settings.lang, Lang::Zh);

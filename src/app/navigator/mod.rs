@@ -83,6 +83,7 @@ pub struct Navigator {
     index: Vec<usize>,
     /// Which number of the derivation Enter goes into; `None`: the one that weighs most.
     term: Option<usize>,
+    arrivals: u64,
     timeline: RefCell<OfSession<Option<(Arc<Steps>, Arc<Timeline>)>>>,
 }
 
@@ -106,6 +107,7 @@ impl Navigator {
             view: 0,
             index: Vec::new(),
             term: None,
+            arrivals: 0,
             timeline: RefCell::default(),
         };
         nav.arrive();
@@ -213,9 +215,9 @@ impl Navigator {
         }
     }
 
-    /// The step one is at, whatever is looked at of it.
-    pub fn step_state(&self) -> NavState {
-        NavState { view: 0, index: Vec::new(), ..self.state() }
+    /// How often one has arrived at a step: what belongs to a visit (a scrolled table) is kept under this number.
+    pub fn arrivals(&self) -> u64 {
+        self.arrivals
     }
 
     /// Where one is, as a line: `23 · 5.10 · title`.

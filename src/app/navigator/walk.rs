@@ -16,6 +16,7 @@ impl Navigator {
     /// result that the formula names, at the first cell.
     pub(super) fn arrive(&mut self) {
         self.term = None;
+        self.arrivals += 1;
         let Some(step) = self.step() else { return };
         let (view, index) = self.chosen_in(step).unwrap_or_else(|| {
             let formula = step_formula(&self.session, &self.steps, self.at, step);

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::app::action::Action;
-use crate::app::navigator::{NavState, Navigator};
+use crate::app::navigator::Navigator;
 use crate::app::of_session::OfSession;
 use crate::app::page::Page;
 use crate::session::Table;
@@ -43,8 +43,8 @@ pub type Make = fn(&Navigator, usize, Lang) -> Result<RenderedTable, Msg>;
 #[derive(Debug, Default)]
 pub struct Words {
     made: RefCell<OfSession<HashMap<(usize, Lang), TableResult>>>,
-    /// The step that was scrolled in, and the line.
-    scrolled: (NavState, usize),
+    /// The visit of a step that was scrolled in, and the line.
+    scrolled: (u64, usize),
 }
 
 impl Words {
@@ -61,9 +61,9 @@ impl Words {
         made
     }
 
-    /// The first line shown; at another step it is the first again.
+    /// The first line shown; arriving is at the top.
     pub fn line(&self, nav: &Navigator) -> usize {
-        if self.scrolled.0 == nav.step_state() { self.scrolled.1 } else { 0 }
+        if self.scrolled.0 == nav.arrivals() { self.scrolled.1 } else { 0 }
     }
 
     /// Scrolls; false where the action is another one.
@@ -81,7 +81,7 @@ impl Words {
             Action::Bottom | Action::RowEnd => page.last_line,
             _ => return false,
         };
-        self.scrolled = (nav.step_state(), to.min(page.last_line));
+        self.scrolled = (nav.arrivals(), to.min(page.last_line));
         true
     }
 }
