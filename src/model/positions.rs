@@ -425,8 +425,8 @@ mod tests {
     fn every_distance_has_the_bucket_of_the_model_it_comes_from() {
         // T5Attention._relative_position_bucket of transformers 5.24, 8 buckets up to distance 12.
         let both: Vec<i64> = (-14..=14).map(|d| bucket(d, 8, 12, false)).collect();
-        assert_eq!(both, [3, 3, 3, 3, 3, 3, 3, 3, 3, 2, 2, 2, 2, 1, 0, 5, 6, 6, 6, 6, 7, 7, 7, 7, 7, 7, 7, 7, 7]);
+        assert_eq!(both, [3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 2, 2, 2, 1, 0, 5, 6, 6, 6, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7]);
         let before: Vec<i64> = (-14..=2).map(|d| bucket(d, 8, 12, true)).collect();
-        assert_eq!(before, [7, 7, 7, 7, 7, 6, 6, 5, 5, 4, 4, 3, 2, 1, 0, 0, 0]);
+        assert_eq!(before, [7, 7, 7, 7, 7, 6, 6, 6, 5, 4, 4, 3, 2, 1, 0, 0, 0]);
     }
 }

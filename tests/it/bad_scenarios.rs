@@ -96,7 +96,7 @@ const CASES: &[Case] = &[
     ("unknown_run", "14:21", "walkthrough[0].run", "there is no run `encod`", "did you mean `encode`?"),
     ("unknown_symbol", "15:60", "walkthrough[0].views[1]", "there is no symbol `Q2`", "did you mean `Q`?"),
     ("unknown_token", "11:26", "source.text[1]", r#"`冰` in "我爱冰" is not in the vocabulary, and there is no `<unk>`"#, "add it to the vocabulary, or add `<unk>`"),
-    ("variant_without_parentheses", "12:18", "runs[0]", "`(` is needed here, not `]`", "`runs[0]` is one of: Training(…), Inference(…), Encode(…)"),
+    ("variant_without_parentheses", "12:18", "runs[0]", "`(` is needed here, not `]`", "`runs[0]` is one of: Training(…), Inference(…), Forward(…), Encode(…)"),
     ("vocabulary_of_a_trillion", "3:5", "vocabulary", "a vocabulary of 1000000000000 words; from 1 to 67108864 are possible", "write the words, or `Size(n)` with their num"),
     ("weight_file_is_broken", "10:24", "weights.files[0].path", "tests/data/bad_scenarios/whitespace_only.ron is neither a safetensors", "safetensors and npz files are read"),
     ("weight_file_is_missing", "10:24", "weights.files[0].path", "tests/data/bad_scenarios/no_such.safetensors cannot be read: No such f", "files are looked for beside the scenario"),

@@ -305,7 +305,7 @@ fn what_cannot_be_compared_is_told() {
     for (arguments, told) in [
         (&["water_class", text(&nobody)][..], "stands for numbers of this run"),
         (&["water_class", text(&broken)], "broken.safetensors"),
-        (&["water_class", "missing.npz"], "missing.npz cannot be read"),
+        (&["water_class", "missing.npz"], "missing.npz"),
         (&["water_class", "missing.ron"], "missing.ron"),
         (&["water_class", text(&nobody), "--map", text(&no_map)], "is no map of names to paths"),
         (&["water_class", text(&nobody), "--map", text(&bad_path)], "did you mean encoder.0.self_attn.q"),

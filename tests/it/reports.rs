@@ -214,7 +214,6 @@ fn a_file_of_another_kind_is_named_with_what_to_do() {
         ("files/m.pt", &["pickle of PyTorch", "save_file"]),
         ("files/one.npy", &["one array of NumPy", "savez"]),
         ("files/model.safetensors.index.json", &["shard"]),
-        ("hostile/plain.weights.safetensors", &["safetensors", "weights:"]),
     ] {
         refused(&["check", file], parts);
     }
