@@ -259,7 +259,7 @@ impl Rng {
 /// An input: a seed, changed in a few places.
 pub fn input(target: Target, seeds: &[Vec<u8>], rng: &mut Rng) -> Vec<u8> {
     let mut bytes = seeds[rng.below(seeds.len())].clone();
-    for _ in 0..1 + rng.below(6) {
+    for _ in 0..=rng.below(6) {
         let at = rng.below(bytes.len() + 1);
         let len = rng.below(12).min(bytes.len() - at);
         match rng.below(9) {

@@ -102,11 +102,8 @@ pub fn validate(config: &ModelConfig, vocab: VocabSizes) -> Vec<ConfigProblem> {
 /// root of the mean square has no variance to make unbiased.
 fn unread(kind: NormKind, eps: bool, eps_at: bool, unbiased: bool) -> Option<&'static str> {
     let none = kind == NormKind::None;
-    let fields = [
-        ("eps", none && eps),
-        ("eps_at", none && eps_at),
-        ("unbiased", kind != NormKind::LayerNorm && unbiased),
-    ];
+    let fields =
+        [("eps", none && eps), ("eps_at", none && eps_at), ("unbiased", kind != NormKind::LayerNorm && unbiased)];
     fields.into_iter().find(|f| f.1).map(|f| f.0)
 }
 

@@ -422,8 +422,8 @@ fn apply(b: &mut Builder, i: usize, draw: &Draw, nodes: &[NodeId]) -> Option<Nod
             b.binary(&name, f, x, y)
         }
         4 => {
-            let square = b.unary(&format!("{name}s"), Unary::Square, y).ok()?;
-            let safe = b.affine(&format!("{name}p"), Affine::Add(1.0), square).ok()?;
+            let square = b.unary(format!("{name}s"), Unary::Square, y).ok()?;
+            let safe = b.affine(format!("{name}p"), Affine::Add(1.0), square).ok()?;
             b.binary(&name, Binary::Div, x, safe)
         }
         5 | 6 => {
@@ -449,7 +449,7 @@ fn apply(b: &mut Builder, i: usize, draw: &Draw, nodes: &[NodeId]) -> Option<Nod
         12 if rank > 0 => {
             let n = shape.dims()[rank - 1];
             let ids: Arc<[i64]> = (0..shape.len()).map(|i| ((i * 7 + draw.c) % n) as i64).collect();
-            let ids = b.constant(&format!("{name}i"), shape, Constant::Int(ids)).ok()?;
+            let ids = b.constant(format!("{name}i"), shape, Constant::Int(ids)).ok()?;
             if draw.b.is_multiple_of(2) {
                 b.gather(&name, Pick::Along, x, ids)
             } else {
@@ -458,13 +458,13 @@ fn apply(b: &mut Builder, i: usize, draw: &Draw, nodes: &[NodeId]) -> Option<Nod
         }
         13 if rank > 0 => {
             let reasons = (0..shape.len()).map(|i| u8::from((i + draw.c).is_multiple_of(3))).collect();
-            let mask = b.mask(&format!("{name}m"), shape, reasons).ok()?;
+            let mask = b.mask(format!("{name}m"), shape, reasons).ok()?;
             b.mask_fill(&name, x, mask, 0.5)
         }
         14 if rank > 0 => composite::softmax(b, &name, x, Shift::WhenNeeded, draw.b.is_multiple_of(2)),
         15 => {
             let random = Random { seed: draw.c as u64, stream: 1, kind: RandomKind::Dropout { rate: 0.25 } };
-            let mask = b.random(&format!("{name}r"), shape, random).ok()?;
+            let mask = b.random(format!("{name}r"), shape, random).ok()?;
             b.binary(&name, Binary::Mul, x, mask)
         }
         _ => b.reshape(&name, x, Shape::new(&[shape.len()])),
@@ -504,7 +504,7 @@ proptest! {
             let part = common::finite::weighted_sum_named(&mut b, &format!("loss{i}"), id);
             loss = Some(match loss {
                 None => part,
-                Some(sum) => b.binary(&format!("total{i}"), Binary::Add, sum, part).unwrap(),
+                Some(sum) => b.binary(format!("total{i}"), Binary::Add, sum, part).unwrap(),
             });
         }
         let checked = agree(b, loss.unwrap(), seed, 1.0);

@@ -73,13 +73,13 @@ fn build(n: usize, stages: &[Stage]) -> Program {
             }
             Stage::Row(f, x) => {
                 let x = pick(x);
-                let row = b.reduce_last(&format!("{name}.row"), *f, x).expect("a row");
+                let row = b.reduce_last(format!("{name}.row"), *f, x).expect("a row");
                 b.binary(&name, Binary::Add, x, row)
             }
             Stage::Halves(x) => {
                 let (x, half) = (pick(x), n / 2);
-                let left = b.slice(&format!("{name}.left"), x, 1, 0, half).expect("left");
-                let right = b.slice(&format!("{name}.right"), x, 1, half, n - half).expect("right");
+                let left = b.slice(format!("{name}.left"), x, 1, 0, half).expect("left");
+                let right = b.slice(format!("{name}.right"), x, 1, half, n - half).expect("right");
                 b.concat(&name, 1, &[right, left])
             }
             Stage::Turn(x) => b.permute(&name, pick(x), &[1, 0]),

@@ -38,7 +38,7 @@ impl Program for Shown {
             match self.ui.update(action, &()) {
                 Some(Action::Ablate(_)) => panic!("ablated"),
                 Some(Action::CopyCell) => {
-                    self.ui.effects.push(Effect::Copy { text: "1.1193".to_owned(), done: Msg::new("tui.sent.cell") })
+                    self.ui.effects.push(Effect::Copy { text: "1.1193".to_owned(), done: Msg::new("tui.sent.cell") });
                 }
                 _ => {}
             }

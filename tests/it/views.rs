@@ -214,7 +214,8 @@ fn training_screens() {
         let mut app = app("train_copy", lang, glyphs);
         command(&mut app, "train 12");
         press(&mut app, "left left");
-        for size in [SIZES[SIZES.len() - 2]] {
+        {
+            let size = SIZES[SIZES.len() - 2];
             let screen = snapshot::text(&frame(&mut app, size));
             assert!(screen.contains("train_copy"), "{screen}");
         }
@@ -341,7 +342,8 @@ fn side_by_side_screens() {
         let mut app = app("water_class", lang, glyphs);
         command(&mut app, "step 69");
         command(&mut app, "side-by-side exact rounded 2");
-        for size in [SIZES[SIZES.len() - 2]] {
+        {
+            let size = SIZES[SIZES.len() - 2];
             let screen = snapshot::text(&frame(&mut app, size));
             assert!(screen.contains("water_class"), "{screen}");
         }

@@ -241,7 +241,8 @@ fn every_rule_of_every_table_finds_a_node_of_some_model() {
     let plain = GPT2.replace("tied: true", "bias: true");
     let pooled = BERT.replace("encoder:", "pooler: (activation: Tanh), encoder:");
     let untied = BERT.replace("layers: [(repeat: 2)]", "layers: [(repeat: 2)], final_norm: true");
-    let programs: Vec<_> = [BERT, GPT2, LLAMA, BART, &more, &plain, &untied, &pooled].into_iter().map(program).collect();
+    let programs: Vec<_> =
+        [BERT, GPT2, LLAMA, BART, &more, &plain, &untied, &pooled].into_iter().map(program).collect();
     for table in tables() {
         for rule in &table.rules {
             let rest = if table.about == "paths" { "embed.target.ids" } else { "weight" };

@@ -23,11 +23,11 @@ pub fn weighted_sum(b: &mut Builder, x: NodeId) -> NodeId {
 
 pub fn weighted_sum_named(b: &mut Builder, name: &str, x: NodeId) -> NodeId {
     let n = b.shape(x).len();
-    let flat = b.reshape(&format!("{name}_flat"), x, Shape::new(&[n])).unwrap();
+    let flat = b.reshape(format!("{name}_flat"), x, Shape::new(&[n])).unwrap();
     let weights: Arc<[f64]> = (0..n).map(|i| 0.4 + 0.37 * ((i * i + 3 * i) % 7) as f64).collect();
-    let weights = b.constant(&format!("{name}_weights"), Shape::new(&[n]), Constant::Float(weights)).unwrap();
-    let product = b.binary(&format!("{name}_product"), Binary::Mul, flat, weights).unwrap();
-    let sum = b.reduce(&format!("{name}_sum"), Reduction::Sum, 0, product).unwrap();
+    let weights = b.constant(format!("{name}_weights"), Shape::new(&[n]), Constant::Float(weights)).unwrap();
+    let product = b.binary(format!("{name}_product"), Binary::Mul, flat, weights).unwrap();
+    let sum = b.reduce(format!("{name}_sum"), Reduction::Sum, 0, product).unwrap();
     b.reshape(name, sum, Shape::SCALAR).unwrap()
 }
 
