@@ -1,8 +1,8 @@
 //! A checkpoint as a source: a Hugging Face folder or a GGUF file becomes a scenario, with its weights by reference, that the session
 //! opens like any other.
 //!
-//! Nothing here knows a family: [`family`] files say what a configuration means ([`settings`]) and which tensors the
-//! parameters are ([`tensors`]).
+//! Nothing here knows a family: [`family`] files say what a configuration means (`settings`) and which tensors the
+//! parameters are (`tensors`).
 
 pub mod family;
 mod gguf;
