@@ -78,8 +78,9 @@ fn commands_are_well_formed_in_both_languages() {
 
 #[test]
 fn help_is_in_the_readers_language() {
-    for lang in [Lang::En, Lang::Zh] {
+    for (lang, name) in [(Lang::En, "help_en"), (Lang::Zh, "help_zh")] {
         let help = args::command(lang).term_width(100).render_help().to_string();
+        insta::assert_snapshot!(name, help);
         for command in ["steps", "export", "check", "compare", "record", "tensors", "tokenize", "new", "worksheet"] {
             assert!(help.contains(command), "{help}");
         }
