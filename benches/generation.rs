@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use tui_transformer::model::ModelBuilder;
 use tui_transformer::model::config::ModelConfig;
-use tui_transformer::model::generate::{Calls, Choice, Part, generate};
+use tui_transformer::model::generate::{Barred, Calls, Choice, Part, generate};
 use tui_transformer::model::params::{VocabSizes, parameters};
 use tui_transformer::program::{NodeId, Program};
 use tui_transformer::session::generation::frame_flops;
@@ -76,7 +76,7 @@ fn main() {
     let vocab = VocabSizes { source: WORDS, target: WORDS };
     let bindings = weights(&config, vocab);
     for (name, tokens, cache) in [("cached", cached, true), ("uncached", uncached, false)] {
-        let calls = Calls::Free { from: vec![1], max_new: tokens, choice: Choice::Greedy, barred: Default::default() };
+        let calls = Calls::Free { from: vec![1], max_new: tokens, choice: Choice::Greedy, barred: Barred::default() };
         let built = Instant::now();
         let m = ModelBuilder::new(&config, vocab, false);
         let program = Arc::new(generate(m, None, &calls, &Part::whole(&calls), None, cache).unwrap());

@@ -375,7 +375,9 @@ impl Runner {
                         '\u{1b}' => Key::new(KeyCode::Esc),
                         '\n' => Key::new(KeyCode::Enter),
                         '\t' => Key::new(KeyCode::Tab),
-                        c if c.is_control() => Key { ctrl: true, ..Key::char(((c as u32 as u8 & 31) | 96) as char) },
+                        c if c.is_control() => {
+                            Key { ctrl: true, ..Key::char(((c as u32 as u8 & 0x1f) | 0x60) as char) }
+                        }
                         c => Key::char(c),
                     };
                     let effects = app.input(&Input::Key(key));

@@ -306,14 +306,13 @@ impl Action {
         if name.starts_with(|c: char| c.is_ascii_digit()) && argument.is_empty() {
             return StepTarget::parse(name).map(Action::Step).map_err(|slip| slip.after(name_at.start));
         }
-        let spec = match spec(name) {
-            Some(spec) => spec,
+        let spec = if let Some(spec) = spec(name) {
+            spec
+        } else {
             // A unique beginning of a name is enough.
-            None => {
-                let whole = grammar::unique(name, SPECS.iter().map(|s| s.name));
-                let whole = whole.map_err(|msg| Slip::new(name_at.clone(), msg))?;
-                SPECS.iter().find(|s| s.name == whole).expect("one of the names")
-            }
+            let whole = grammar::unique(name, SPECS.iter().map(|s| s.name));
+            let whole = whole.map_err(|msg| Slip::new(name_at.clone(), msg))?;
+            SPECS.iter().find(|s| s.name == whole).expect("one of the names")
         };
         if argument.is_empty() && !spec.optional {
             let msg = Msg::new("tui.error.argument").arg("name", spec.name).arg("usage", spec.usage);

@@ -115,7 +115,7 @@ fn take(app: &mut App, report: Report) {
 impl App {
     /// Runs a command to its end and gives what became of it, as a script wants it: nothing is left open over the
     /// screen, and there is always something to print.
-    pub fn run(&mut self, action: Action, front: &mut dyn Front) -> Outcome {
+    pub fn run(&mut self, action: &Action, front: &mut dyn Front) -> Outcome {
         let before = self.nav.state();
         let said = self.ui.messages.said();
         self.ui.answers.clear();

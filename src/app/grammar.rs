@@ -147,8 +147,9 @@ pub struct Flag<'a> {
 /// # Errors
 /// A flag without a name.
 pub fn flags<'a>(text: &'a str, usage: &'static str) -> Result<(&'a str, Vec<Flag<'a>>), Slip> {
+    // Up to a flag: two dashes after a blank.
+    #[expect(clippy::unnecessary_wraps, reason = "the form of a parser")]
     fn chunk<'a>(input: &mut Input<'a>) -> Out<&'a str> {
-        // Up to a flag: two dashes after a blank.
         let whole: &'a str = **input;
         let mut dashes = whole.match_indices("--").map(|(at, _)| at);
         let flag = dashes.find(|at| *at == 0 || whole[..*at].ends_with(char::is_whitespace));

@@ -222,11 +222,10 @@ impl Keymap {
     pub fn help(&self) -> Vec<HelpLine> {
         let mut lines: Vec<HelpLine> = Vec::new();
         for b in &self.bindings {
-            match lines.iter_mut().find(|l| l.context == b.context && l.action == b.action) {
-                Some(line) => line.keys.push(b.keys.clone()),
-                None => {
-                    lines.push(HelpLine { context: b.context, keys: vec![b.keys.clone()], action: b.action.clone() })
-                }
+            if let Some(line) = lines.iter_mut().find(|l| l.context == b.context && l.action == b.action) {
+                line.keys.push(b.keys.clone());
+            } else {
+                lines.push(HelpLine { context: b.context, keys: vec![b.keys.clone()], action: b.action.clone() });
             }
         }
         let rank = |a: &Action| super::action::SPECS.iter().position(|s| s.name == a.name());

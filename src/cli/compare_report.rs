@@ -274,7 +274,7 @@ fn node(c: &Checked) -> Json {
         "reference_shape": against.map(|a| &a.shape),
         "unit": against.map(|a| a.unit.name()),
         "row": against.and_then(|a| a.row),
-        "patterns": against.map(|a| a.patterns.iter().map(|p| p.name()).collect::<Vec<_>>()),
+        "patterns": against.map(|a| a.patterns.iter().map(super::super::debug::compare::pattern::Pattern::name).collect::<Vec<_>>()),
         "rms": measure.map(|m| number(m.rms)),
         "max": measure.map(|m| number(m.max)),
         "difference": measure.map(|m| number(m.difference)),

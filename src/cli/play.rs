@@ -111,7 +111,7 @@ fn play(app: &mut App, commands: Vec<Action>, json: bool, out: &mut dyn Write) -
     for action in commands {
         let command = action.line();
         let mut front = Script::default();
-        let outcome = app.run(action, &mut front);
+        let outcome = app.run(&action, &mut front);
         let Outcome { messages, answers, moved, quit } = &outcome;
         let texts = front.texts;
         let settings = &app.ui.settings;

@@ -116,7 +116,7 @@ fn film(args: &Args, commands: Vec<Action>, app: &mut App) -> Result<(), Failure
     };
     let mut frames = vec![frame(app)];
     for action in commands {
-        let outcome = app.run(action, &mut Picture);
+        let outcome = app.run(&action, &mut Picture);
         if let Some(why) = outcome.error() {
             return Err(why.clone().into());
         }
@@ -147,7 +147,7 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
         common::go_to_step(&mut app, path)?;
     }
     for line in &args.execute {
-        let outcome = app.run(play::command(line, lang)?, &mut Picture);
+        let outcome = app.run(&play::command(line, lang)?, &mut Picture);
         if let Some(why) = outcome.error() {
             return Err(why.clone().into());
         }

@@ -14,9 +14,9 @@ pub enum Mapping {
     /// program and `gen.2`.
     Scopes {
         /// On the left.
-        from: Name,
+        from: Box<Name>,
         /// On the right.
-        to: Name,
+        to: Box<Name>,
     },
     /// The same path in one decoding call, `gen.2.` before it; what the calls have in common (the encoder) beside
     /// itself: training beside inference.

@@ -90,12 +90,12 @@ fn word(key: &str) -> String {
 fn paragraphs(text: &LocalizedText) -> String {
     let split =
         |lang| -> Vec<String> { text.render(lang).split('\n').filter(|p| !p.trim().is_empty()).map(safe).collect() };
+    let all = |texts: &[String], open: &str| texts.iter().fold(String::new(), |page, p| page + open + p + "</p>\n");
     let (en, zh) = (split(Lang::En), split(Lang::Zh));
     if en == zh {
-        return en.iter().map(|p| format!("<p>{p}</p>\n")).collect();
+        return all(&en, "<p>");
     }
-    let all = |texts: Vec<String>, open: &str| texts.iter().map(|p| format!("{open}{p}</p>\n")).collect::<String>();
-    all(en, "<p class=\"en\">") + &all(zh, "<p class=\"zh\" lang=\"zh-CN\">")
+    all(&en, "<p class=\"en\">") + &all(&zh, "<p class=\"zh\" lang=\"zh-CN\">")
 }
 
 fn given(en: &str, zh: &str) -> LocalizedText {

@@ -207,7 +207,7 @@ mod x86 {
                     _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(AHEAD).cast());
                     _mm512_maskz_loadu_ps(mask, from)
                 });
-                let columns = square_f32x16(rows);
+                let columns = square_f32x16(&rows);
                 for (q, b) in columns.into_iter().enumerate().take(steps) {
                     for (i, acc) in acc.iter_mut().enumerate() {
                         *acc = _mm512_fmadd_ps(_mm512_set1_ps(*a.add((p + q) * M + i)), b, *acc);
@@ -226,7 +226,7 @@ mod x86 {
     /// A transposed square of 16×16: pairs, then quadruples within lanes, then the lanes.
     #[target_feature(enable = "avx512f")]
     #[inline]
-    fn square_f32x16(r: [__m512; 16]) -> [__m512; 16] {
+    fn square_f32x16(r: &[__m512; 16]) -> [__m512; 16] {
         let pairs: [__m512; 16] = std::array::from_fn(|i| {
             let (a, b) = (r[i & !1], r[i | 1]);
             if i & 1 == 0 { _mm512_unpacklo_ps(a, b) } else { _mm512_unpackhi_ps(a, b) }

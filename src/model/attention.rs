@@ -49,8 +49,8 @@ pub(super) struct Projection<'a> {
 pub(super) fn projection(b: &mut Builder, name: &str, base: &str, x: NodeId, how: &Projection<'_>) -> Built {
     let d = b.shape(x).dims()[2];
     let out = how.heads.1 * how.width.1;
-    let weight = b.parameter(&format!("{base}.weight"), Shape::named(&[(Axis::Out, out), (Axis::In, d)]))?;
-    let bias = how.bias.then(|| b.parameter(&format!("{base}.bias"), Shape::named(&[(Axis::Out, out)]))).transpose()?;
+    let weight = b.parameter(format!("{base}.weight"), Shape::named(&[(Axis::Out, out), (Axis::In, d)]))?;
+    let bias = how.bias.then(|| b.parameter(format!("{base}.bias"), Shape::named(&[(Axis::Out, out)]))).transpose()?;
     if let Some((norm_name, norm_base, cfg)) = how.norm {
         // A norm over the whole width comes before the split, and is a composite to look into.
         let mut flat = composite::linear(b, &format!("{name}_flat"), x, weight, bias, Axis::Out)?;
@@ -182,7 +182,7 @@ pub(super) fn attention(
                 None => (k, v),
             }
         };
-        let sinks = cfg.sinks.then(|| b.parameter(&format!("{base}.sinks"), Shape::named(&[(Axis::Head, l.heads)])));
+        let sinks = cfg.sinks.then(|| b.parameter(format!("{base}.sinks"), Shape::named(&[(Axis::Head, l.heads)])));
         let how = Scored { positions: &positions, sinks: sinks.transpose()? };
         let context = match cfg.kind {
             AttentionKind::Softmax => softmax_attention(b, l, (q, k, v), mask, &how, ctx)?,
@@ -197,10 +197,10 @@ pub(super) fn attention(
         let out = if cfg.out_projection {
             let o = format!("{base}.o");
             let weight = Shape::named(&[(Axis::Out, ctx.d_model), (Axis::In, l.heads * l.d_v)]);
-            let weight = b.parameter(&format!("{o}.weight"), weight)?;
+            let weight = b.parameter(format!("{o}.weight"), weight)?;
             let bias = cfg
                 .out_bias
-                .then(|| b.parameter(&format!("{o}.bias"), Shape::named(&[(Axis::Out, ctx.d_model)])))
+                .then(|| b.parameter(format!("{o}.bias"), Shape::named(&[(Axis::Out, ctx.d_model)])))
                 .transpose()?;
             composite::linear(b, "out", concat, weight, bias, Axis::DModel)?
         } else {
@@ -255,8 +255,8 @@ pub(super) fn grouped_product(
     let d = |s: &Shape, i: usize| (s.axes()[i], s.dims()[i]);
     let left = Shape::named(&[d(&sa, 0), (Axis::KvHead, l.kv_heads), (Axis::Group, group), d(&sa, 2), d(&sa, 3)]);
     let right = Shape::named(&[d(&sc, 0), (Axis::KvHead, l.kv_heads), (Axis::One, 1), d(&sc, 2), d(&sc, 3)]);
-    let a = b.reshape(&format!("{name}_left"), a, left)?;
-    let c = b.reshape(&format!("{name}_right"), c, right)?;
+    let a = b.reshape(format!("{name}_left"), a, left)?;
+    let c = b.reshape(format!("{name}_right"), c, right)?;
     let grouped = product(b, &format!("{name}_grouped"), a, c)?;
     for id in [a, c, grouped] {
         b.inline(id);
@@ -368,7 +368,6 @@ fn softmax_attention(
 ) -> Built {
     let cfg = &l.attention;
     match cfg.algorithm {
-        Algorithm::Plain => {}
         Algorithm::Tiled { queries, keys } => {
             return tiled::tiled(b, l, (q, k, v), mask, how, ctx, (queries, keys));
         }
@@ -376,7 +375,7 @@ fn softmax_attention(
             return tiled::banded(b, l, (q, k, v), mask, how, ctx);
         }
         // Attention to the encoder has no window.
-        Algorithm::Banded => {}
+        Algorithm::Plain | Algorithm::Banded => {}
     }
     let scores = scores(b, l, q, k, how.positions, ctx.d_model)?;
     let scores = masked(b, cfg, scores, mask)?;
@@ -416,7 +415,7 @@ fn masked_fill(b: &mut Builder, name: &str, x: NodeId, mask: NodeId, fill: f64) 
     let mask = if m.rank() == s.rank() {
         mask
     } else {
-        let id = b.reshape(&format!("{name}_mask"), mask, Shape::named(&dims))?;
+        let id = b.reshape(format!("{name}_mask"), mask, Shape::named(&dims))?;
         b.inline(id)
     };
     b.mask_fill(name, x, mask, fill)

@@ -94,7 +94,7 @@ pub(super) fn stack(
 ) -> Built {
     for (i, layer) in layers.iter().enumerate() {
         let base = format!("{side}.{}", weight_group(i, layers.len(), groups));
-        x = b.scope(&i.to_string(), ScopeKind::Layer, |b| {
+        x = b.scope(i.to_string(), ScopeKind::Layer, |b| {
             let mut at = Layer { b, base: &base, i, cfg: layer, ctx, cache: cache.as_deref_mut() };
             if layer.norm.position.parallel() { at.parallel(x) } else { at.sequential(x) }
         })?;
@@ -169,7 +169,7 @@ impl Layer<'_, '_> {
     fn handed_on(&mut self, n: usize, mut out: NodeId) -> Built {
         if self.ctx.residual_multiplier != 1.0 {
             let scaled = Affine::Mul(self.ctx.residual_multiplier);
-            out = self.b.affine(&format!("sublayer{n}_scaled"), scaled, out)?;
+            out = self.b.affine(format!("sublayer{n}_scaled"), scaled, out)?;
         }
         dropout(self.b, &format!("sublayer{n}_dropped"), out, self.ctx.drop.sublayer, self.ctx.drop.seed)
     }
@@ -178,7 +178,7 @@ impl Layer<'_, '_> {
         if !self.cfg.residual {
             return Ok(out);
         }
-        self.b.scope("", ScopeKind::Residual, |b| b.binary(&format!("residual{n}"), Binary::Add, x, out))
+        self.b.scope("", ScopeKind::Residual, |b| b.binary(format!("residual{n}"), Binary::Add, x, out))
     }
 
     fn norm(&mut self, name: &str, x: NodeId) -> Built {

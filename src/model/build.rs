@@ -220,7 +220,7 @@ impl<'a> ModelBuilder<'a> {
         let given = |m: &mut Self, name: &str, tokens: usize, numbers: &[f64]| {
             let width = numbers.len() / (s.batch * tokens).max(1);
             let axes = [(Axis::Batch, s.batch), (Axis::Token, tokens), (Axis::DModel, width)];
-            m.b.constant(&format!("embed.{side}.{name}"), Shape::named(&axes), Constant::Float(numbers.into()))
+            m.b.constant(format!("embed.{side}.{name}"), Shape::named(&axes), Constant::Float(numbers.into()))
         };
         if let Some(all) = &s.qkv {
             let q = given(self, "queries", s.tokens(), &all.q)?;

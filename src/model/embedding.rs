@@ -45,7 +45,7 @@ pub(super) fn embed(
     let axis = |width: usize| if width == config.d_model { Axis::DModel } else { Axis::Other };
     let table = Shape::named(&[(Axis::Vocab, words), (axis(wide), wide)]);
     let weight = match start {
-        Start::Ids(_) => Some(b.parameter(&embedding_path(config, side), table)?),
+        Start::Ids(_) => Some(b.parameter(embedding_path(config, side), table)?),
         Start::Vectors(_) => None,
     };
     let base = format!("embed.{side}");
@@ -57,9 +57,9 @@ pub(super) fn embed(
         let project = |b: &mut Builder, name: &str, x: NodeId| {
             let path = format!("{base}.project");
             let shape = Shape::named(&[(Axis::Out, config.d_model), (Axis::In, wide)]);
-            let weight = b.parameter(&format!("{path}.weight"), shape)?;
+            let weight = b.parameter(format!("{path}.weight"), shape)?;
             let bias = Shape::named(&[(Axis::Out, config.d_model)]);
-            let bias = cfg.project_bias.then(|| b.parameter(&format!("{path}.bias"), bias)).transpose()?;
+            let bias = cfg.project_bias.then(|| b.parameter(format!("{path}.bias"), bias)).transpose()?;
             composite::linear(b, name, x, weight, bias, Axis::DModel)
         };
         let mut x = match weight {

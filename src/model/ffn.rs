@@ -20,9 +20,9 @@ pub(super) fn ffn(b: &mut Builder, base: &str, l: &ResolvedLayer, x: NodeId, ctx
         let d = ctx.d_model;
         let dense = |b: &mut Builder, name: &str, key: &str, bias: bool, x: NodeId, from: usize, to: (Axis, usize)| {
             let shape = Shape::named(&[(Axis::Out, to.1), (Axis::In, from)]);
-            let weight = b.parameter(&format!("{base}.{key}.weight"), shape)?;
+            let weight = b.parameter(format!("{base}.{key}.weight"), shape)?;
             let bias = bias
-                .then(|| b.parameter(&format!("{base}.{key}.bias"), Shape::named(&[(Axis::Out, to.1)])))
+                .then(|| b.parameter(format!("{base}.{key}.bias"), Shape::named(&[(Axis::Out, to.1)])))
                 .transpose()?;
             composite::linear(b, name, x, weight, bias, to.0)
         };

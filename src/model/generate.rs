@@ -224,7 +224,7 @@ pub fn generate(
                     if cached {
                         first = m.b.shape(tokens).dims()[1];
                     }
-                    tokens = m.b.concat(&format!("gen.{}.tokens", i + 1), 1, &[tokens, next])?;
+                    tokens = m.b.concat(format!("gen.{}.tokens", i + 1), 1, &[tokens, next])?;
                 }
             }
         }
@@ -240,7 +240,7 @@ pub fn generate(
                     if cached {
                         first = m.b.shape(tokens).dims()[1];
                     }
-                    tokens = m.b.concat(&format!("gen.{}.tokens", i + 1), 1, &[tokens, next])?;
+                    tokens = m.b.concat(format!("gen.{}.tokens", i + 1), 1, &[tokens, next])?;
                 }
             }
         }
@@ -361,10 +361,10 @@ fn penalise(b: &mut Builder, logits: NodeId, read: NodeId, penalty: f64) -> Resu
     let multiplied = b.affine("multiplied", Affine::Mul(penalty), logits)?;
     // One of the two products is exactly the number, the other 0: nothing is rounded by the choice.
     let choose = |b: &mut Builder, name: &str, flag: NodeId, yes: NodeId, no: NodeId| {
-        let minus = b.unary(&format!("{name}_minus"), Unary::Neg, flag)?;
-        let other = b.affine(&format!("{name}_other"), Affine::Add(1.0), minus)?;
-        let yes = b.binary(&format!("{name}_yes"), Binary::MulOrZero, yes, flag)?;
-        let no = b.binary(&format!("{name}_no"), Binary::MulOrZero, no, other)?;
+        let minus = b.unary(format!("{name}_minus"), Unary::Neg, flag)?;
+        let other = b.affine(format!("{name}_other"), Affine::Add(1.0), minus)?;
+        let yes = b.binary(format!("{name}_yes"), Binary::MulOrZero, yes, flag)?;
+        let no = b.binary(format!("{name}_no"), Binary::MulOrZero, no, other)?;
         for id in [minus, other, yes, no] {
             b.inline(id);
         }

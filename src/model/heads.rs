@@ -146,7 +146,7 @@ fn transform(
 /// Row `i` of every sequence, `[batch, d_model]`.
 fn row(b: &mut Builder, name: &str, hidden: NodeId, i: usize) -> Result<NodeId, BuildError> {
     let s = b.shape(hidden);
-    let cut = b.slice(&format!("{name}_token"), hidden, 1, i, 1)?;
+    let cut = b.slice(format!("{name}_token"), hidden, 1, i, 1)?;
     b.inline(cut);
     b.reshape(name, cut, Shape::named(&[(Axis::Batch, s.dims()[0]), (s.axes()[2], s.dims()[2])]))
 }

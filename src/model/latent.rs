@@ -29,8 +29,8 @@ type Built = Result<NodeId, BuildError>;
 /// `x·Wᵀ + b` with parameters at `base`.
 fn dense(b: &mut Builder, name: &str, base: &str, x: NodeId, out: usize, bias: bool) -> Built {
     let d = b.shape(x).dims()[2];
-    let weight = b.parameter(&format!("{base}.weight"), Shape::named(&[(Axis::Out, out), (Axis::In, d)]))?;
-    let bias = bias.then(|| b.parameter(&format!("{base}.bias"), Shape::named(&[(Axis::Out, out)]))).transpose()?;
+    let weight = b.parameter(format!("{base}.weight"), Shape::named(&[(Axis::Out, out), (Axis::In, d)]))?;
+    let bias = bias.then(|| b.parameter(format!("{base}.bias"), Shape::named(&[(Axis::Out, out)]))).transpose()?;
     composite::linear(b, name, x, weight, bias, Axis::Other)
 }
 

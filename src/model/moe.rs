@@ -129,11 +129,11 @@ pub(super) fn experts(
     let specs = parameters(c, l, ctx.d_model);
     let find = |b: &mut Builder, name: &str| -> Result<Option<NodeId>, BuildError> {
         let spec = specs.iter().find(|s| s.0 == name);
-        spec.map(|s| b.parameter(&format!("{base}.{name}"), s.1)).transpose()
+        spec.map(|s| b.parameter(format!("{base}.{name}"), s.1)).transpose()
     };
     let must = |b: &mut Builder, name: &str| -> Built {
         let spec = specs.iter().find(|s| s.0 == name).expect("a parameter that every mixture has");
-        b.parameter(&format!("{base}.{name}"), spec.1)
+        b.parameter(format!("{base}.{name}"), spec.1)
     };
     let s = b.shape(x);
     let (batch, tokens) = (s.dims()[0], s.dims()[1]);

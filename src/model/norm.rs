@@ -25,13 +25,13 @@ pub(super) fn norm_of(
         if !present {
             return Ok(None);
         }
-        let id = b.parameter(&format!("{base}.{name}"), shape)?;
+        let id = b.parameter(format!("{base}.{name}"), shape)?;
         if shape.rank() < 2 {
             return Ok(Some(id));
         }
         let ((head, heads), (axis, width)) = ((shape.axes()[0], shape.dims()[0]), (shape.axes()[1], shape.dims()[1]));
         let rows = Shape::named(&[(head, heads), (Axis::One, 1), (axis, width)]);
-        let rows = b.reshape(&format!("{}.{name}_rows", Name::parse(base).tail(1)), id, rows)?;
+        let rows = b.reshape(format!("{}.{name}_rows", Name::parse(base).tail(1)), id, rows)?;
         Ok(Some(b.inline(rows)))
     };
     let how = Norm {

@@ -386,7 +386,7 @@ impl Relative {
         let Relative { buckets, max_distance } = self;
         let keys = first + tokens;
         let table = Shape::named(&[(Axis::Other, buckets), (Axis::Head, heads)]);
-        let table = b.parameter(&format!("{at}.weight"), table)?;
+        let table = b.parameter(format!("{at}.weight"), table)?;
         b.scope(name, ScopeKind::Group, |b| {
             let ids: Vec<i64> = (first..keys)
                 .flat_map(|i| (0..keys).map(move |j| bucket(j as i64 - i as i64, buckets, max_distance, causal)))

@@ -103,7 +103,7 @@ pub(super) fn tiled(
             if hides && mask.as_ref().is_some_and(MaskSpec::hides_all) {
                 continue;
             }
-            running = Some(b.scope(&format!("tiles.{i}.{j}"), ScopeKind::Tile, |b| {
+            running = Some(b.scope(format!("tiles.{i}.{j}"), ScopeKind::Tile, |b| {
                 let q = part(b, "q", q, 2, &at)?;
                 let (k, v) = (part(b, "k", k, 2, &seen)?, part(b, "v", v, 2, &seen)?);
                 let positions = parts(b, how.positions, &at, &seen)?;
@@ -112,9 +112,10 @@ pub(super) fn tiled(
                 tile(b, l, scores, v, running, hides && mask.is_some())
             })?);
         }
-        rows.push(b.scope(&format!("tiles.{i}"), ScopeKind::Group, |b| match running {
-            Some(r) => b.binary("context", if hides { Binary::DivOrZero } else { Binary::Div }, r.context, r.sum),
-            None => {
+        rows.push(b.scope(format!("tiles.{i}"), ScopeKind::Group, |b| {
+            if let Some(r) = running {
+                b.binary("context", if hides { Binary::DivOrZero } else { Binary::Div }, r.context, r.sum)
+            } else {
                 let s = b.shape(q);
                 let dims =
                     [(Axis::Batch, s.dims()[0]), (Axis::Head, l.heads), (Axis::Token, at.len()), (Axis::DV, l.d_v)];
@@ -185,7 +186,7 @@ pub(super) fn banded(
         let at = (band * window).max(first) - first..((band + 1) * window).min(first + queries) - first;
         let ahead = if l.causal { 0 } else { window - 1 };
         let seen = (band * window).saturating_sub(window - 1)..(first + at.end + ahead).min(keys);
-        rows.push(b.scope(&format!("bands.{band}"), ScopeKind::Tile, |b| {
+        rows.push(b.scope(format!("bands.{band}"), ScopeKind::Tile, |b| {
             let q = part(b, "q", q, 2, &at)?;
             let (k, v) = (part(b, "k", k, 2, &seen)?, part(b, "v", v, 2, &seen)?);
             let positions = parts(b, how.positions, &at, &seen)?;

@@ -370,7 +370,7 @@ fn in_attention(found: &mut Vec<ConfigProblem>, config: &ModelConfig, l: &Layer<
         Positions::Rotary { dim, scaling, base, .. } => {
             let turning = a.latent.as_ref().map_or(dim.unwrap_or(l.d_k), |c| c.rope);
             rotating = Some(turning);
-            if turning % 2 != 0 || turning == 0 || turning > l.d_k {
+            if !turning.is_multiple_of(2) || turning == 0 || turning > l.d_k {
                 let name = if a.latent.is_some() {
                     field(l.own, "attention.latent.rope")
                 } else if dim.is_some() {
@@ -472,7 +472,7 @@ fn experts(found: &mut Vec<ConfigProblem>, at: &str, c: &ExpertsConfig) {
             return;
         }
     }
-    if c.groups == 0 || c.count % c.groups != 0 || c.top_groups == 0 || c.top_groups > c.groups {
+    if c.groups == 0 || !c.count.is_multiple_of(c.groups) || c.top_groups == 0 || c.top_groups > c.groups {
         let msg = Msg::new("config.expert_groups").arg("count", c.count).arg("groups", c.groups);
         found.push(problem(format!("{at}.groups"), msg.arg("top", c.top_groups)));
         return;

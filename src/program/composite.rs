@@ -39,7 +39,7 @@ pub fn linear(b: &mut Builder, name: &str, x: NodeId, weight: NodeId, bias: Opti
 pub fn split_heads(b: &mut Builder, name: &str, x: NodeId, heads: (Axis, usize), width: (Axis, usize)) -> Built {
     let s = b.shape(x);
     let split = Shape::named(&[(Axis::Batch, s.dims()[0]), (Axis::Token, s.dims()[1]), heads, width]);
-    let id = b.reshape(&format!("{name}split"), x, split)?;
+    let id = b.reshape(format!("{name}split"), x, split)?;
     b.inline(id);
     b.permute("", id, &[0, 2, 1, 3])
 }
@@ -266,8 +266,8 @@ pub fn quick_gelu(b: &mut Builder, name: &str, x: NodeId) -> Built {
 /// Where x holds no numbers.
 pub fn softcap(b: &mut Builder, name: &str, x: NodeId, c: f64) -> Built {
     b.scope("", ScopeKind::Group, |b| {
-        let ratio = b.affine(&format!("{name}_ratio"), Affine::Div(c), x)?;
-        let tanh = b.unary(&format!("{name}_tanh"), Unary::Tanh, ratio)?;
+        let ratio = b.affine(format!("{name}_ratio"), Affine::Div(c), x)?;
+        let tanh = b.unary(format!("{name}_tanh"), Unary::Tanh, ratio)?;
         b.inline(ratio);
         b.inline(tanh);
         b.affine(name, Affine::Mul(c), tanh)
@@ -280,9 +280,9 @@ pub fn softcap(b: &mut Builder, name: &str, x: NodeId, c: f64) -> Built {
 /// Where x holds no numbers.
 pub fn at_most(b: &mut Builder, name: &str, x: NodeId, c: f64) -> Built {
     let ones = vec![(Axis::One, 1); b.shape(x).rank()];
-    let limit = b.constant(&format!("{name}_limit"), Shape::named(&ones), Constant::Filled(-c))?;
-    let minus = b.unary(&format!("{name}_minus"), Unary::Neg, x)?;
-    let larger = b.binary(&format!("{name}_larger"), Binary::Max, minus, limit)?;
+    let limit = b.constant(format!("{name}_limit"), Shape::named(&ones), Constant::Filled(-c))?;
+    let minus = b.unary(format!("{name}_minus"), Unary::Neg, x)?;
+    let larger = b.binary(format!("{name}_larger"), Binary::Max, minus, limit)?;
     for id in [limit, minus, larger] {
         b.inline(id);
     }
@@ -296,7 +296,7 @@ pub fn at_most(b: &mut Builder, name: &str, x: NodeId, c: f64) -> Built {
 pub fn clamp(b: &mut Builder, name: &str, x: NodeId, c: f64) -> Built {
     let below = at_most(b, &format!("{name}_below"), x, c)?;
     let ones = vec![(Axis::One, 1); b.shape(x).rank()];
-    let limit = b.constant(&format!("{name}_limit"), Shape::named(&ones), Constant::Filled(-c))?;
+    let limit = b.constant(format!("{name}_limit"), Shape::named(&ones), Constant::Filled(-c))?;
     b.inline(below);
     b.inline(limit);
     b.binary(name, Binary::Max, below, limit)
@@ -357,7 +357,7 @@ pub enum Places<'a> {
     },
 }
 
-impl<'a> Places<'a> {
+impl Places<'_> {
     /// All of them, row by row.
     pub fn ids(&self) -> Vec<i64> {
         match *self {
@@ -420,7 +420,7 @@ pub fn waves_of(
         if factor == 1.0 {
             return b.unary(name, f, angle);
         }
-        let plain = b.unary(&format!("{name}_plain"), f, angle)?;
+        let plain = b.unary(format!("{name}_plain"), f, angle)?;
         b.inline(plain);
         b.affine(name, Affine::Mul(factor), plain)
     };
@@ -502,7 +502,7 @@ pub fn rotary(
             b.inline(pairs);
             let flat = s.with_dim(3, half);
             let mut take = |name: &str, i: usize| {
-                let column = b.slice(&format!("{name}_column"), pairs, 4, i, 1)?;
+                let column = b.slice(format!("{name}_column"), pairs, 4, i, 1)?;
                 b.inline(column);
                 let id = b.reshape(name, column, flat)?;
                 Ok::<_, BuildError>(b.inline(id))
@@ -559,7 +559,7 @@ pub fn rotary(
 pub fn dropout(b: &mut Builder, name: &str, x: NodeId, rate: f64, seed: u64, stream: u64) -> Built {
     let kind = RandomKind::Dropout { rate };
     let shape = b.shape(x);
-    let mask = b.random(&format!("{name}_mask"), shape, Random { seed, stream, kind })?;
+    let mask = b.random(format!("{name}_mask"), shape, Random { seed, stream, kind })?;
     b.binary(name, Binary::Mul, x, mask)
 }
 

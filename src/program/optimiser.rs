@@ -359,11 +359,11 @@ pub fn append_update(b: &mut Builder, gradients: &Gradients, optimiser: &Optimis
         }
         for (i, group) in optimiser.groups.iter().enumerate() {
             if group.rate != 1.0 {
-                rule.rates[i].0 = b.affine(&format!("group{i}_rate"), Affine::Mul(group.rate), learning_rate)?;
+                rule.rates[i].0 = b.affine(format!("group{i}_rate"), Affine::Mul(group.rate), learning_rate)?;
             }
             let decay = group.weight_decay.unwrap_or(optimiser.weight_decay);
             if decoupled && decay > 0.0 {
-                let rate = b.affine(&format!("group{i}_decay_rate"), Affine::Mul(decay), rule.rates[i].0)?;
+                let rate = b.affine(format!("group{i}_decay_rate"), Affine::Mul(decay), rule.rates[i].0)?;
                 rule.rates[i].1 = Some(rate);
             }
         }
@@ -390,12 +390,12 @@ fn global_norm(b: &mut Builder, pairs: &[(NodeId, NodeId)]) -> Built {
     let mut sums = Vec::with_capacity(pairs.len());
     for &(parameter, gradient) in pairs {
         let path = b.program().node(parameter).path.to_string();
-        let square = b.unary(&format!("{path}.square"), Unary::Square, gradient)?;
+        let square = b.unary(format!("{path}.square"), Unary::Square, gradient)?;
         let n = b.shape(square).len();
-        let row = b.reshape(&format!("{path}.square_row"), square, Shape::named(&[(Axis::Other, n)]))?;
+        let row = b.reshape(format!("{path}.square_row"), square, Shape::named(&[(Axis::Other, n)]))?;
         b.inline(square);
         b.inline(row);
-        sums.push(b.reduce(&format!("{path}.square_sum"), Reduction::Sum, 0, row)?);
+        sums.push(b.reduce(format!("{path}.square_sum"), Reduction::Sum, 0, row)?);
     }
     let all = b.concat("square_sums", 0, &sums)?;
     b.inline(all);
@@ -531,9 +531,9 @@ impl Rule<'_> {
         let mut slots = SmallVec::new();
         let mut hats = SmallVec::<[NodeId; 2]>::new();
         for (i, ((name, seen), beta)) in [("m", g), ("v", square)].into_iter().zip(betas).enumerate() {
-            let before = b.input(&format!("{name}_before"), DType::Float, b.shape(g))?;
-            let kept = b.affine(&format!("{name}_kept"), Affine::Mul(beta), before)?;
-            let added = b.affine(&format!("{name}_added"), Affine::Mul(1.0 - beta), seen)?;
+            let before = b.input(format!("{name}_before"), DType::Float, b.shape(g))?;
+            let kept = b.affine(format!("{name}_kept"), Affine::Mul(beta), before)?;
+            let added = b.affine(format!("{name}_added"), Affine::Mul(1.0 - beta), seen)?;
             b.inline(kept);
             b.inline(added);
             let after = b.binary(name, Binary::Add, kept, added)?;
@@ -547,7 +547,7 @@ impl Rule<'_> {
             hats.push(match self.corrections {
                 Some(corrections) => {
                     let correction = self.scalar(b, corrections[i], g);
-                    b.binary(&format!("{name}_hat"), Binary::Div, seen, correction)?
+                    b.binary(format!("{name}_hat"), Binary::Div, seen, correction)?
                 }
                 None => seen,
             });

@@ -205,6 +205,7 @@ pub(super) mod exact {
     }
 
     /// Writes a number, or the name of one.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's form")]
     pub fn serialize<S: Serializer>(x: &f64, to: S) -> Result<S::Ok, S::Error> {
         if x.is_finite() {
             return Number::Finite(*x).serialize(to);

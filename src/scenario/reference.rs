@@ -289,6 +289,9 @@ fn described<'d>(key: &str, english: &'d str, lang: Lang) -> &'d str {
 }
 
 /// Chinese descriptions by `Type`, `Type.field`, `Type.Choice` and `Type.Choice.field`.
+///
+/// # Panics
+/// Never: the table is part of the program, and a test reads it.
 pub fn chinese() -> &'static HashMap<String, String> {
     static TABLE: OnceLock<HashMap<String, String>> = OnceLock::new();
     TABLE.get_or_init(|| {
@@ -342,9 +345,8 @@ pub fn type_at(path: &str) -> Option<Type> {
     let mut at = Type::Named("Scenario".to_owned());
     for segment in super::place::segments(path) {
         at = match (segment, at) {
-            (super::place::Segment::Index(_), Type::List(of)) => *of,
             (super::place::Segment::Index(i), Type::Tuple(of)) => of.get(i)?.clone(),
-            (super::place::Segment::Key(_), Type::Map(of)) => *of,
+            (super::place::Segment::Index(_), Type::List(of)) | (super::place::Segment::Key(_), Type::Map(of)) => *of,
             (segment, Type::Named(name)) => inside(type_named(&name)?, &segment)?,
             _ => return None,
         };

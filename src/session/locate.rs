@@ -119,12 +119,11 @@ pub fn split_run<'t>(session: &Session, text: &'t str) -> Result<(Option<usize>,
     let Some((name, rest)) = text.split_once("::").or_else(|| text.split_once(':')) else {
         return Ok((None, text));
     };
-    match session.run_named(name) {
-        Some(run) => Ok((Some(run), rest)),
-        None => {
-            let runs = session.runs.iter().map(|r| r.name.as_str());
-            Err(Unlocated::Unknown(nearest_of(name, runs).map(|near| format!("{near}::{rest}"))))
-        }
+    if let Some(run) = session.run_named(name) {
+        Ok((Some(run), rest))
+    } else {
+        let runs = session.runs.iter().map(|r| r.name.as_str());
+        Err(Unlocated::Unknown(nearest_of(name, runs).map(|near| format!("{near}::{rest}"))))
     }
 }
 

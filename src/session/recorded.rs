@@ -1,5 +1,6 @@
 //! A recording opened: a session with one run, whose nodes are what another program computed.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use super::open::new_run;
@@ -55,8 +56,8 @@ pub fn open_recording(recording: Recording, options: Options) -> Result<Session,
         inputs,
         specs: Vec::new(),
         params: match precision {
-            Precision::F32 => AnyBindings::F32(Default::default()),
-            Precision::F64 => AnyBindings::F64(Default::default()),
+            Precision::F32 => AnyBindings::F32(HashMap::default()),
+            Precision::F64 => AnyBindings::F64(HashMap::default()),
         },
         updates: 0,
         coverage: Coverage::default(),

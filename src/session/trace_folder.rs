@@ -166,14 +166,13 @@ impl<'w> Parts<'w> {
 
     /// Writes the next tensor of a class; gives the part that it is in.
     fn put(&mut self, class: Class, write: impl FnOnce(&mut PartWriter) -> io::Result<()>) -> io::Result<String> {
-        let mut part = match self.open.remove(&class) {
-            Some(part) => part,
-            None => {
-                let number = self.begun.entry(class).or_insert(0);
-                *number += 1;
-                let tensors = self.plan.get_mut(&class).and_then(VecDeque::pop_front).unwrap_or_default();
-                self.writer.part(&format!("{}-{number:05}", self.prefix), class, &tensors)?
-            }
+        let mut part = if let Some(part) = self.open.remove(&class) {
+            part
+        } else {
+            let number = self.begun.entry(class).or_insert(0);
+            *number += 1;
+            let tensors = self.plan.get_mut(&class).and_then(VecDeque::pop_front).unwrap_or_default();
+            self.writer.part(&format!("{}-{number:05}", self.prefix), class, &tensors)?
         };
         write(&mut part)?;
         let name = part.name().to_owned();
@@ -225,14 +224,13 @@ impl Session {
     /// A folder that holds something else, a glob that is none, a run that cannot run, the system.
     pub fn record(&self, folder: &Path, options: &RecordOptions) -> Result<Written, Msg> {
         let only = globs(&options.only)?;
-        let kept: Vec<usize> = match options.run {
-            Some(run) => vec![run],
-            None => {
-                let mut shown: Vec<usize> = self.steps.list().iter().map(|s| s.run).collect();
-                shown.sort_unstable();
-                shown.dedup();
-                if shown.is_empty() { vec![0] } else { shown }
-            }
+        let kept: Vec<usize> = if let Some(run) = options.run {
+            vec![run]
+        } else {
+            let mut shown: Vec<usize> = self.steps.list().iter().map(|s| s.run).collect();
+            shown.sort_unstable();
+            shown.dedup();
+            if shown.is_empty() { vec![0] } else { shown }
         };
         empty(folder, options.overwrite)?;
         let failed = |e: io::Error| unwritten(folder, &e);

@@ -170,7 +170,9 @@ fn blocks<const SIZE: usize, const N: usize>(
     let mut out = [0.0; N];
     for block in data.as_chunks::<SIZE>().0 {
         widen(block, &mut out);
-        out.iter().for_each(|x| put(f64::from(*x)));
+        for x in out {
+            put(f64::from(x));
+        }
     }
 }
 

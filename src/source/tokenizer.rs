@@ -176,7 +176,7 @@ fn readable(token: &str, byte_level: bool) -> String {
     let mut out = String::new();
     for chunk in bytes.utf8_chunks() {
         out.push_str(chunk.valid());
-        chunk.invalid().iter().for_each(|b| out.push_str(&format!("⟨{b:02X}⟩")));
+        out.extend(chunk.invalid().iter().map(|b| format!("⟨{b:02X}⟩")));
     }
     out
 }

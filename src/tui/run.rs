@@ -193,7 +193,7 @@ impl Program for OnTerminal {
 pub fn run(mut app: App, commands: Vec<Action>) -> io::Result<App> {
     terminal::install_panic_hook();
     for action in commands {
-        let outcome = app.run(action.clone(), &mut Terminal(None));
+        let outcome = app.run(&action, &mut Terminal(None));
         if outcome.quit {
             return Ok(app);
         }

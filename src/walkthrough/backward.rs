@@ -295,8 +295,7 @@ impl<'a> Mirror<'a> {
         if rest.steps == [Quantity::Step(Part::Product)] && self.norm_input(of).is_some() {
             return "Σ(∂L/∂x̂⊙x̂)".to_owned();
         }
-        let steps: String = rest.steps.iter().map(|step| format!(".{step}")).collect();
-        format!("∂L/∂{symbol}{steps}")
+        rest.steps.iter().fold(format!("∂L/∂{symbol}"), |name, step| format!("{name}.{step}"))
     }
 }
 

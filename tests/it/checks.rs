@@ -35,7 +35,7 @@ fn faulty() -> App {
 }
 
 fn say(app: &mut App, line: &str) -> Outcome {
-    front::run(app, Action::parse(line).unwrap())
+    front::run(app, &Action::parse(line).unwrap())
 }
 
 fn text(row: &Row) -> String {

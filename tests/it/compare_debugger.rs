@@ -103,7 +103,7 @@ fn opened(path: &Path) -> Arc<Session> {
 }
 
 fn act(app: &mut App, line: &str) {
-    front::run(app, Action::parse(line).expect("a command"));
+    front::run(app, &Action::parse(line).expect("a command"));
 }
 
 fn screen(app: &App) -> Vec<String> {

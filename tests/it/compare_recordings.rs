@@ -83,7 +83,9 @@ fn the_first_step_that_differs_is_named(#[case] size: f32) {
     let from = all.iter().position(|t| t.0 == "encoder.layer.1.attention.self.value").expect("there");
     let mut faulty = all.clone();
     for (_, _, data) in &mut faulty[from..] {
-        data.iter_mut().for_each(|x| *x *= 1.0 + size);
+        for x in data.iter_mut() {
+            *x *= 1.0 + size;
+        }
     }
     let b = write(&dir, "b.safetensors", &faulty);
     let (json, code) = compared(&a, &b);

@@ -22,7 +22,7 @@ fn app(name: &str, lang: Lang) -> App {
 }
 
 fn tell(app: &mut App, line: &str) -> Outcome {
-    front::run(app, Action::parse(line).unwrap_or_else(|e| panic!("{line}: {e}")))
+    front::run(app, &Action::parse(line).unwrap_or_else(|e| panic!("{line}: {e}")))
 }
 
 /// What is said, then what is found.
@@ -67,7 +67,7 @@ fn print_says_numbers_and_tensors() {
     let told = tell(&mut app, "print score1");
     let go = told.answers[0].rows[2].action.clone().expect("a place");
     assert_eq!(go.line(), "go training:encoder.0.self_attn.scores[0,0,2,0]");
-    front::run(&mut app, go);
+    front::run(&mut app, &go);
     assert_eq!((step(&app), cell(&app)), ("23".into(), "score1[2][0]".into()));
 }
 
@@ -96,14 +96,13 @@ fn errors_point_at_the_column_in_both_languages() {
         ("first-nan runn", "runn"),
     ] {
         // What the grammar refuses is not run.
-        let text = match Action::parse(line) {
-            Err(slip) => slip.message(line, Lang::En).to_string(),
-            Ok(_) => {
-                let told = tell(&mut app, line);
-                let errors: Vec<_> = told.messages.iter().filter(|m| m.level == Level::Error).collect();
-                assert_eq!(errors.len(), 1, "{line}: {:?}", told.messages);
-                errors[0].text.render(Lang::En)
-            }
+        let text = if let Err(slip) = Action::parse(line) {
+            slip.message(line, Lang::En).to_string()
+        } else {
+            let told = tell(&mut app, line);
+            let errors: Vec<_> = told.messages.iter().filter(|m| m.level == Level::Error).collect();
+            assert_eq!(errors.len(), 1, "{line}: {:?}", told.messages);
+            errors[0].text.render(Lang::En)
         };
         assert!(text.contains(says), "{line}: {text}");
     }
@@ -196,7 +195,7 @@ fn trees_name_their_cells_and_go_there() {
         ]
     );
     let go = told.answers[0].rows[0].action.clone().expect("a place");
-    front::run(&mut app, go);
+    front::run(&mut app, &go);
     assert_eq!((step(&app), cell(&app)), ("12".into(), "X_enc_in[0][1]".into()));
     let down = lines(&mut app, "where-to depth 1 most 3");
     assert!(down[0].starts_with("X_enc_in[0][1] = 0.7 goes into"), "{down:?}");

@@ -9,7 +9,7 @@ use tui_transformer::debug::cache::{self, Report};
 use tui_transformer::debug::side::{self, Align, Mapping};
 use tui_transformer::debug::teacher::{self, Shift};
 use tui_transformer::debug::{causality, lints};
-use tui_transformer::model::generate::{Calls, Choice};
+use tui_transformer::model::generate::{Barred, Calls, Choice};
 use tui_transformer::program::{Name, NodeId, Program};
 use tui_transformer::scenario::schema::{Decode, Init, InitRule, Prefix, Run, Vocabulary};
 use tui_transformer::scenario::{EMBEDDED, load};
@@ -41,7 +41,7 @@ fn water_class(precision: Precision, change: impl FnOnce(&mut tui_transformer::s
 }
 
 fn free(from: &[i64], max_new: usize, choice: Choice) -> Calls {
-    Calls::Free { from: from.to_vec(), max_new, choice, barred: Default::default() }
+    Calls::Free { from: from.to_vec(), max_new, choice, barred: Barred::default() }
 }
 
 fn sample(seed: u64) -> Choice {
@@ -454,13 +454,17 @@ fn label_shifts() {
     assert_eq!((first.predicts.as_deref(), first.label_at), (Some("love"), Some(0)));
 }
 
+fn layers_of(from: Name, to: Name) -> Mapping {
+    Mapping::Scopes { from: Box::new(from), to: Box::new(to) }
+}
+
 #[test]
 fn training_beside_inference() {
     let s = session("water_class", Precision::F64);
     let inference = s.run_named("inference").unwrap();
     let (left, right) = (s.trace(0).unwrap(), s.trace(inference).unwrap());
     // The rows of a causal pass do not depend on what comes later: call 2 is the first three rows of training.
-    let mapping = Mapping::Scopes { from: Name::default(), to: Name::parse("gen.2") };
+    let mapping = layers_of(Name::default(), Name::parse("gen.2"));
     let pairs = side::pair(left, right, &mapping, Align::First);
     let logits = pairs.iter().find(|p| p.path == "output.logits").unwrap();
     assert_eq!((logits.cells, logits.differing), (24, 0));
@@ -474,7 +478,7 @@ fn training_beside_inference() {
     assert_eq!(cells.len(), pairs[0].differing);
     assert_eq!(Some(cells[0]), pairs[0].first);
     // Layers: weights have the same shapes, and differ.
-    let layers = Mapping::Scopes { from: Name::parse("encoder.0"), to: Name::parse("encoder.1") };
+    let layers = layers_of(Name::parse("encoder.0"), Name::parse("encoder.1"));
     assert!(side::pair(left, left, &layers, Align::First).iter().any(|p| p.max_difference > 0.1));
 }
 

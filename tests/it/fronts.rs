@@ -47,7 +47,7 @@ fn every_command_prints_something() {
         let line = line(spec.name, folder.path());
         let action = Action::parse(&line).unwrap_or_else(|slip| panic!("{line}: {}", slip.message(&line, Lang::En)));
         let mut front = Quiet::default();
-        let outcome = app.run(action, &mut front);
+        let outcome = app.run(&action, &mut front);
         let printed = !outcome.messages.is_empty() || !outcome.answers.is_empty() || outcome.moved;
         assert!(printed || outcome.quit || !front.copied.is_empty(), "`{line}` prints nothing");
         assert!(app.ui.overlays.is_empty(), "`{line}` leaves something open");
@@ -198,7 +198,7 @@ fn views_of_two_runs_are_each_of_their_own_run() {
     {
         let mut app = app("post_or_pre");
         for line in lines {
-            let outcome = app.run(Action::parse(line).unwrap(), &mut Quiet::default());
+            let outcome = app.run(&Action::parse(line).unwrap(), &mut Quiet::default());
             assert!(outcome.error().is_none(), "{line}: {:?}", outcome.messages);
         }
     }

@@ -25,7 +25,7 @@ fn kill(child: &mut Child, signal: &str) {
 /// Names of unfinished files.
 fn parts(folder: &Path) -> Vec<String> {
     let names = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().to_string_lossy().into_owned());
-    names.filter(|n| n.ends_with(".part")).collect()
+    names.filter(|n| Path::new(n).extension().is_some_and(|e| e == "part")).collect()
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::common::lints::{at, bare, embedded, found, grave, looks_ahead};
 use tui_transformer::debug::cache;
 use tui_transformer::debug::causality;
 use tui_transformer::debug::lints::{self, Decoding, Facts};
-use tui_transformer::model::generate::{Calls, Choice};
+use tui_transformer::model::generate::{Barred, Calls, Choice};
 use tui_transformer::program::composite::{self, Norm, Shift};
 use tui_transformer::program::{Affine, Binary, Builder, Constant, NodeId, Program, ScopeKind};
 use tui_transformer::program::{BuildError, reason};
@@ -38,7 +38,7 @@ impl<T: Real> Sink<T> for OneOff {
 fn a_cache_off_by_one() {
     let s = embedded("modern_decoder", bare);
     let run = s.run_named("greedy").unwrap();
-    let calls = Calls::Free { from: vec![0, 2, 3], max_new: 4, choice: Choice::Greedy, barred: Default::default() };
+    let calls = Calls::Free { from: vec![0, 2, 3], max_new: 4, choice: Choice::Greedy, barred: Barred::default() };
     let report = cache::compare(&s, run, &calls, &mut ()).unwrap();
     assert_eq!(Decoding::of_cache(&s, run, &report), None);
     let path = "gen.2.decoder.1.self_attn.v_cache";

@@ -36,7 +36,7 @@ fn app(name: &str) -> App {
 }
 
 fn command(app: &mut App, line: &str) {
-    let outcome = crate::common::front::run(app, Action::parse(line).unwrap());
+    let outcome = crate::common::front::run(app, &Action::parse(line).unwrap());
     let wrong = outcome.messages.iter().find(|m| m.level == Level::Error);
     assert!(wrong.is_none(), "{line}: {wrong:?}");
 }

@@ -10,6 +10,7 @@ use tui_transformer::debug::lints::check;
 use tui_transformer::scenario;
 use tui_transformer::scenario::lint::Lint;
 use tui_transformer::session::{self, Session};
+use tui_transformer::text::Lang;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/reports")
@@ -45,7 +46,7 @@ fn refused(arguments: &[&str], parts: &[&str]) {
 
 fn open_text(text: &str, beside: &str) -> Session {
     let file = folder().join(beside);
-    let scenario = scenario::syntax::read(beside, text).unwrap_or_else(|d| panic!("{}", d.render(Default::default())));
+    let scenario = scenario::syntax::read(beside, text).unwrap_or_else(|d| panic!("{}", d.render(Lang::default())));
     session::open(scenario, Some(&file), session::Options::default()).unwrap_or_else(|p| panic!("{p:?}"))
 }
 

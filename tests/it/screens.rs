@@ -193,7 +193,7 @@ fn a_range_that_is_none_keeps_the_export_form() {
 fn leaving_with_edits_asks_once() {
     let mut app = app(Lang::En, GlyphSet::default());
     app.ui.interactive = true;
-    let told = front::run(&mut app, Action::parse("edit Q1[0,0] = 2").unwrap());
+    let told = front::run(&mut app, &Action::parse("edit Q1[0,0] = 2").unwrap());
     assert_eq!(told.messages, [], "an answer");
     assert_eq!(press(&mut app, "q"), [], "a question");
     assert_eq!(press(&mut app, "esc"), []);
@@ -201,8 +201,8 @@ fn leaving_with_edits_asks_once() {
     app.ui.overlays.clear();
     app.act(Action::parse("save").unwrap());
     assert_eq!(press(&mut app, "q"), [Effect::Quit], "saved");
-    front::run(&mut app, Action::parse("undo").unwrap());
-    front::run(&mut app, Action::parse("ablate encoder.0.self_attn.head 0").unwrap());
+    front::run(&mut app, &Action::parse("undo").unwrap());
+    front::run(&mut app, &Action::parse("ablate encoder.0.self_attn.head 0").unwrap());
     let mut effects = Vec::new();
     effects.extend(app.act(Action::parse("q!").unwrap()));
     assert_eq!(effects, [Effect::Quit]);

@@ -267,7 +267,7 @@ fn training_beside_inference_is_the_same_row_by_row() {
 fn differences_are_marked_counted_and_jumped_to() {
     let mut app = app("water_class", Lang::En, GlyphSet::Unicode);
     command(&mut app, "step 1");
-    let told = front::run(&mut app, Action::parse("side-by-side exact rounded 2").unwrap());
+    let told = front::run(&mut app, &Action::parse("side-by-side exact rounded 2").unwrap());
     // Counted here by hand, from the traces themselves.
     let session = Arc::clone(&app.nav.session);
     let (exact, rounded) = (session.trace(0).unwrap(), session.rounded(0, 2).unwrap());
@@ -311,7 +311,7 @@ fn differences_are_marked_counted_and_jumped_to() {
 fn other_sides() {
     let mut app = app("encoder_decoder", Lang::En, GlyphSet::Unicode);
     let go = |app: &mut App, line: &str| -> Result<(usize, usize), String> {
-        let told = front::run(app, Action::parse(line).unwrap());
+        let told = front::run(app, &Action::parse(line).unwrap());
         if let Some(message) = told.messages.first() {
             return Err(message.text.to_string());
         }
@@ -474,7 +474,7 @@ fn an_edited_model_is_trained_anew() {
     let mut app = app("water_class", Lang::En, GlyphSet::Unicode);
     command(&mut app, "train 3");
     let before = app.views.training.losses.clone();
-    front::run(&mut app, Action::parse("edit output.weight[0,0] = 2.5").unwrap());
+    front::run(&mut app, &Action::parse("edit output.weight[0,0] = 2.5").unwrap());
     command(&mut app, "train 2");
     let t = &app.views.training;
     assert_eq!(t.made(), 2);

@@ -75,7 +75,7 @@ struct Rule {
 
 impl Rule {
     /// A path of its entry with what the name holds.
-    fn filled_path(&self, path: &str, captures: &Captures<'_>) -> String {
+    fn filled_path(path: &str, captures: &Captures<'_>) -> String {
         let mut path = path.to_owned();
         if let Some(layer) = captures.name("L").and_then(|l| l.as_str().parse::<usize>().ok()) {
             path = path.replace("{L-1}", &layer.wrapping_sub(1).to_string()).replace("{L}", &layer.to_string());
@@ -186,7 +186,7 @@ impl Table {
     /// The path that a name stands for, as it is written, and its layout.
     pub fn path_of(&self, name: &str) -> Option<(String, Option<Layout>)> {
         let found = self.rules.iter().find_map(|r| Some((r, r.pattern.captures(name)?)));
-        found.map(|(rule, captures)| (rule.filled_path(&rule.entry.path, &captures), rule.layout.clone()))
+        found.map(|(rule, captures)| (Rule::filled_path(&rule.entry.path, &captures), rule.layout.clone()))
     }
 
     /// A person's own table in a file.
@@ -245,7 +245,7 @@ pub fn canonical(name: &str) -> Vec<(String, Option<Layout>, String)> {
     for table in tables() {
         if let Some((rule, captures)) = table.rules.iter().find_map(|r| Some((r, r.pattern.captures(name)?))) {
             let first = rule.entry.path.split(" | ").next().unwrap_or_default().replace("{E}", "target");
-            let path = rule.filled_path(&first, &captures);
+            let path = Rule::filled_path(&first, &captures);
             let stack = path.replace("{S}", "decoder");
             let both = path.contains("{S}").then(|| path.replace("{S}", "encoder"));
             for path in both.into_iter().chain([stack]) {

@@ -130,7 +130,7 @@ fn explained(
     }
     for at in 0..shape.rank() {
         let length = dims[at];
-        if length < 2 || length > MAX_PERMUTED {
+        if !(2..=MAX_PERMUTED).contains(&length) {
             continue;
         }
         let inner: usize = dims[at + 1..].iter().product();

@@ -83,7 +83,7 @@ impl RecordedModel {
     }
 
     fn from_metadata(metadata: &BTreeMap<String, String>) -> Self {
-        let json = |key: &str| metadata.get(key).map(String::as_str).unwrap_or("null");
+        let json = |key: &str| metadata.get(key).map_or("null", String::as_str);
         Self {
             model_type: metadata.get("model_type").filter(|t| !t.is_empty()).cloned(),
             classes: serde_json::from_str(json("classes")).unwrap_or_default(),

@@ -353,9 +353,10 @@ impl Question {
         let words = s.words(s.spoken());
         let id = match text.parse::<i64>() {
             Ok(id) => id,
-            Err(_) => match words.id(text) {
-                Some(id) => id,
-                None => {
+            Err(_) => {
+                if let Some(id) = words.id(text) {
+                    id
+                } else {
                     // A probability is no token.
                     let Some((said, _)) = number(text) else { return Verdict::Unreadable };
                     let row = explainer.reads(self.cell);
@@ -363,7 +364,7 @@ impl Question {
                     let near = (said - top).abs() < 5e-3;
                     return if near { Verdict::Wrong(vec![Msg::new("quiz.token_value")]) } else { Verdict::Unreadable };
                 }
-            },
+            }
         };
         if id as f64 == value {
             return Verdict::Right;

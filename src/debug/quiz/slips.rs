@@ -206,8 +206,7 @@ fn unary(f: Unary, x: f64, add: &mut Add<'_>) {
         }
         Unary::Sin => add(x.cos(), Msg::new("slip.cos_for_sin")),
         Unary::Cos => add(x.sin(), Msg::new("slip.sin_for_cos")),
-        Unary::Sigmoid => add(x, Msg::new("slip.no_activation")),
-        Unary::Tanh | Unary::Erf => add(x, Msg::new("slip.no_activation")),
+        Unary::Sigmoid | Unary::Tanh | Unary::Erf => add(x, Msg::new("slip.no_activation")),
         Unary::Abs | Unary::Step | Unary::SoftmaxShift | Unary::MaskedSoftmaxShift => {}
     }
 }

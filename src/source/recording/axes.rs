@@ -55,9 +55,9 @@ fn lengths(recording: &Recording) -> Lengths {
     let target = ids(&["decoder_input_ids", "tgt", "target_ids"]);
     let mut out = Lengths { batch: source.or(target).map(|l| l.0), tokens: [source, target].map(|l| Some(l?.1)) };
     if source.is_none() && target.is_none() {
-        let shown = recording.tensors.iter().filter(|t| is_attention(&t.name));
+        let mut shown = recording.tensors.iter().filter(|t| is_attention(&t.name));
         let four = |t: &Recorded| <[usize; 4]>::try_from(t.shape.dims()).ok();
-        if let Some([batch, _, queries, keys]) = shown.filter_map(four).next() {
+        if let Some([batch, _, queries, keys]) = shown.find_map(four) {
             out = Lengths { batch: Some(batch), tokens: [Some(keys), Some(queries)] };
         }
     }

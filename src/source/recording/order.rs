@@ -1,7 +1,7 @@
 //! The order of a recording's tensors, and the modules they belong to.
 
 use std::cmp::Ordering;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 
 use super::Recording;
 
@@ -66,20 +66,20 @@ pub(super) fn is_input(name: &str, inputs: &[String]) -> bool {
 }
 
 /// First words of names that have several.
-pub fn modules<'n>(names: impl Iterator<Item = &'n str>) -> HashSet<&'n str> {
+pub fn modules<'n>(names: impl Iterator<Item = &'n str>) -> BTreeSet<&'n str> {
     names.filter_map(|name| name.split_once('.')).map(|(first, _)| first).collect()
 }
 
 /// The part of the model that a tensor belongs to: its name up to the first number (`encoder.layer.0`), else its first
 /// word (`embeddings`); `input` and `output` for the model's own.
-pub fn phase(name: &str, inputs: &[String], modules: &HashSet<&str>) -> String {
+pub fn phase(name: &str, inputs: &[String], modules: &BTreeSet<&str>) -> String {
     if is_input(name, inputs) {
         return "input".to_owned();
     }
     let (bare, call) = name.split_once('#').map_or((name, None), |(bare, call)| (bare, Some(call)));
     let parts: Vec<&str> = bare.split('.').collect();
     let number = |part: &&str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
-    let module = match parts.iter().position(|p| number(p)) {
+    let module = match parts.iter().position(number) {
         Some(at) => parts[..=at].join("."),
         None if parts.len() > 1 || modules.contains(bare) => parts[0].to_owned(),
         None => {
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn tensors_are_grouped_by_module() {
-        let modules = HashSet::from(["embeddings"]);
+        let modules = BTreeSet::from(["embeddings"]);
         let of = |name| phase(name, &["pixel_values".to_owned()], &modules);
         assert_eq!(of("embeddings"), "embeddings");
         assert_eq!(of("encoder.layer.0.attention.self.query"), "encoder.layer.0");

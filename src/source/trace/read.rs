@@ -121,8 +121,8 @@ impl Folder {
 
     /// The tensor `name` of the parts whose file begins with `prefix`.
     fn find(&self, prefix: &str, name: &str) -> Option<(&Arc<Part>, &Recorded)> {
-        let parts = self.parts.iter().filter(|(file, _)| file.starts_with(prefix));
-        parts.filter_map(|(_, part)| Some((part, part.tensors.get(name)?))).next()
+        let mut parts = self.parts.iter().filter(|(file, _)| file.starts_with(prefix));
+        parts.find_map(|(_, part)| Some((part, part.tensors.get(name)?)))
     }
 
     /// The tensor `name` of the parts whose file begins with `prefix`, where their checksum is right.
@@ -267,7 +267,7 @@ fn part(folder: &Path, entry: &PartEntry) -> Result<Part, Msg> {
     if meta.len() != entry.bytes {
         return Err(Msg::new("trace.part.length").arg("found", meta.len()).arg("wanted", entry.bytes));
     }
-    if entry.file.ends_with(".json") {
+    if path.extension().is_some_and(|e| e == "json") {
         let tensors = HashMap::new();
         return Ok(Part { entry: entry.clone(), tensors, verified: Mutex::new(None), text: Some(path) });
     }

@@ -26,6 +26,6 @@ impl Front for Quiet {
     }
 }
 
-pub fn run(app: &mut App, action: Action) -> Outcome {
+pub fn run(app: &mut App, action: &Action) -> Outcome {
     app.run(action, &mut Quiet::default())
 }

@@ -28,7 +28,7 @@ fn run(app: &mut App, lines: &[&str]) -> Option<Answer> {
     let mut last = None;
     for line in lines {
         let action = Action::parse(line).unwrap_or_else(|e| panic!("{line}: {e}"));
-        let told = front::run(app, action);
+        let told = front::run(app, &action);
         for message in &told.messages {
             let text = message.text.render(Lang::En);
             assert!(message.level != tui_transformer::app::messages::Level::Error, "{line}: {text}");
@@ -39,7 +39,7 @@ fn run(app: &mut App, lines: &[&str]) -> Option<Answer> {
 }
 
 fn error(app: &mut App, line: &str) -> String {
-    let told = front::run(app, Action::parse(line).expect("a command"));
+    let told = front::run(app, &Action::parse(line).expect("a command"));
     // Nothing but the line and where it is wrong.
     assert!(told.answers.iter().all(|a| a.title.key == "expr.here"), "{line}");
     told.messages[0].text.render(Lang::En)
@@ -157,7 +157,7 @@ fn what_is_wrong_is_said_with_its_column() {
     }
     assert_eq!(app.edits.count(&app.nav), 0);
     assert!(app.ui.record.is_empty(), "{:?}", app.ui.record);
-    let told = front::run(&mut app, Action::Undo);
+    let told = front::run(&mut app, &Action::Undo);
     assert_eq!(told.messages[0].text.key, "edit.nothing_to_undo");
 }
 
@@ -203,7 +203,7 @@ fn a_session_is_saved_as_commands_and_replayed() {
     assert!(!text.contains("follow") && !text.contains("Q9"), "{text}");
     let mut two = app();
     for action in command::script(&text, Lang::En).expect("commands") {
-        let told = front::run(&mut two, action);
+        let told = front::run(&mut two, &action);
         assert!(told.messages.iter().all(|m| !m.text.key.contains("error")), "{text}");
     }
     same(&one.nav.session, &two.nav.session);
@@ -215,7 +215,7 @@ fn a_session_is_saved_as_commands_and_replayed() {
     let again = written(effects).1;
     let mut three = app();
     for action in command::script(&again, Lang::En).expect("commands") {
-        front::run(&mut three, action);
+        front::run(&mut three, &action);
     }
     same(&one.nav.session, &three.nav.session);
     assert_eq!(one.nav.state(), three.nav.state());

@@ -60,7 +60,7 @@ pub fn select(nav: &Navigator, what: &Sides) -> Result<Side, Msg> {
             let (from, to) = (layer(nav, run, left)?, layer(nav, run, right)?);
             let name = |layer: &Name| Msg::new("side.layer").arg("layer", escape(&layer.to_string()));
             let panes = [pane(nav, run, name(&from))?, pane(nav, run, name(&to))?];
-            (panes, Mapping::Scopes { from, to }, Align::First)
+            (panes, Mapping::Scopes { from: Box::new(from), to: Box::new(to) }, Align::First)
         }
         Sides::Runs(left, right) => {
             let find = |name: &str| nav.session.run_named(name).ok_or_else(|| no_run(name));
