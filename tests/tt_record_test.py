@@ -1,4 +1,4 @@
-"""Tests of assets/tt_record.py. They need torch and safetensors (and transformers, for some), so they are run by hand:
+"""Tests of the recorder in assets/python, which assets/tt_record.py runs. They need torch and safetensors (and transformers, for some), so they are run by hand:
 
     pip install torch transformers safetensors numpy
     python -m unittest tests/tt_record_test.py
@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 import warnings
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -155,12 +156,113 @@ class Recording(unittest.TestCase):
         with self.assertRaises(RuntimeError), record(self.model, self.path):
             self.model(torch.randn(2, 3, 5))
         self.assertEqual(contents(self.path), before)
-        save, tt_record.save_file = tt_record.save_file, lambda *a, **k: (_ for _ in ()).throw(OSError("disk full"))
-        self.addCleanup(setattr, tt_record, "save_file", save)
-        with self.assertRaisesRegex(OSError, "disk full"):
-            self.run_once()
+        with unittest.mock.patch.object(os, "replace", side_effect=OSError("disk full")):
+            with self.assertRaisesRegex(OSError, "disk full"):
+                self.run_once()
         self.assertEqual(contents(self.path), before)
         self.assertEqual(os.listdir(self.folder), ["ref.safetensors"])
+
+    def test_max_bytes_bounds_the_file(self):
+        with torch.no_grad(), record(self.model, self.path, max_bytes=200) as recording:
+            self.model(self.x)
+        t = load_file(self.path)
+        self.assertLessEqual(sum(v.numel() * v.element_size() for v in t.values()), 200)
+        self.assertIn(["norm", "max_bytes=200 would be exceeded"], recording.skipped)
+        self.assertEqual(json.loads(metadata(self.path)["skipped"]), recording.skipped)
+
+    def test_memory_stays_bounded(self):
+        """64 outputs of 4 MB each: never more than a few of them in memory."""
+        program = """
+import resource, sys, torch
+sys.path.insert(0, sys.argv[1])
+from tt_record import record
+model = torch.nn.Sequential(*[torch.nn.ReLU() for _ in range(64)]).eval()
+x = torch.randn(1, 1 << 20)
+with torch.no_grad():
+    model(x)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with record(model, sys.argv[2]):
+        model(x)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+        done = subprocess.run([sys.executable, "-c", program, ASSETS, self.path], capture_output=True, text=True, check=True)
+        self.assertGreater(os.path.getsize(self.path), 64 << 22)
+        self.assertLess(int(done.stdout), 64 << 10)  # KiB
+
+    def test_gradients(self):
+        for p in self.model.parameters():
+            p.grad = None
+        x = self.x.clone().requires_grad_()
+        with record(self.model, self.path, backward=True):
+            out = self.model(x)
+            out["logits"].square().sum().backward()
+        t, about = load_file(self.path), metadata(self.path)
+        torch.testing.assert_close(t["twice.weight.grad"], self.model.twice.weight.grad)
+        torch.testing.assert_close(t["x.grad"], x.grad)
+        logits = self.model(self.x)["logits"]
+        torch.testing.assert_close(t["logits.grad"], 2 * logits)
+        self.assertIn("twice.grad", t)
+        self.assertIn("twice.grad#1", t)
+        self.assertEqual(set(json.loads(about["parameters"])), {f"{n}.grad" for n, _ in self.model.named_parameters()})
+
+    def test_the_result_is_the_same_to_the_bit(self):
+        """Also where modules would take a fused way, and where dropout draws numbers."""
+        encoder = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+        late = nn.TransformerEncoder(encoder, 2)
+        models = {
+            "fast path": (late, torch.randn(2, 5, 8), {}),
+            "padded": (late, torch.randn(2, 5, 8), {"src_key_padding_mask": torch.tensor([[0, 0, 0, 1, 1], [0] * 5]).bool()}),
+            "tokens first": (nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16), 1), torch.randn(5, 2, 8), {}),
+            "block": (self.model, self.x, {}),
+        }
+        for name, (model, x, given) in models.items():
+            for training in (False, True):
+                model.train(training)
+                for gradients in (False, True):
+                    with self.subTest(name, training=training, gradients=gradients), torch.set_grad_enabled(gradients):
+                        results = []
+                        for recorded in (False, True):
+                            torch.manual_seed(3)
+                            model.zero_grad()
+                            with warnings.catch_warnings():
+                                warnings.simplefilter("ignore")
+                                with record(model, self.path, backward=gradients) if recorded else contextlib.nullcontext():
+                                    out = model(x.clone(), **given)
+                                    out = out["logits"] if isinstance(out, dict) else out
+                                    if gradients:
+                                        out.square().sum().backward()
+                            grads = [p.grad.clone() for p in model.parameters() if p.grad is not None]
+                            results.append([out.detach(), *grads, torch.rand(1)])
+                        for a, b in zip(*results):
+                            self.assertTrue(torch.equal(a, b) or torch.equal(a.isnan(), b.isnan()) and a.isnan().any())
+                        self.assertEqual(len(results[0]), len(results[1]))
+
+    def test_attention_of_fused_modules(self):
+        attention = nn.MultiheadAttention(8, 2, batch_first=True).eval()
+        x = torch.randn(2, 3, 8)
+        with torch.no_grad(), record(nn.ModuleDict({"a": attention})["a"], self.path):
+            attention(x, x, x, need_weights=False)
+        weights = attention(x, x, x, average_attn_weights=False)[1]
+        torch.testing.assert_close(load_file(self.path)["weights"], weights)
+        model = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16), 1).eval()
+        with torch.no_grad(), record(model, self.path):
+            model(torch.randn(5, 2, 8))
+        self.assertEqual(load_file(self.path)["layers.0.self_attn.weights"].shape, (2, 2, 5, 5))
+        self.assertEqual(json.loads(metadata(self.path)["batch_axis"])["layers.0.self_attn"], 1)
+
+    def test_two_in_one_modules_are_marked(self):
+        class Fused(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.c_attn, self.gate_up_proj = nn.Linear(4, 12), nn.Linear(4, 16)
+
+            def forward(self, x):
+                return self.c_attn(x).sum() + self.gate_up_proj(x).sum()
+
+        model = Fused().eval()
+        with torch.no_grad(), record(model, self.path):
+            model(torch.randn(1, 4))
+        self.assertEqual(json.loads(metadata(self.path)["fused"]), {"c_attn": 3, "gate_up_proj": 2})
 
     def test_mistakes_are_told(self):
         cases = [
@@ -312,17 +414,31 @@ class Ranks(unittest.TestCase):
                 self.assertRegex(errors, message)
             self.assertEqual(len(load_file(path)), 7)
 
-    def test_batches_of_their_own_do_not_go_together(self):
+    def test_batches_of_their_own_are_joined(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "ref.safetensors")
+            model = nn.Sequential(nn.Linear(2, 2)).eval()
+            x = torch.randn(5, 2)
+            for rank, rows in ((0, x[:2]), (1, x[2:])):
+                with changed(RANK=str(rank), WORLD_SIZE="2"), torch.no_grad(), record(model, path):
+                    model(rows)
+            files = [os.path.join(folder, f"ref.rank{rank}.safetensors") for rank in (0, 1)]
+            self.assertEqual(script("--merge", *files, "-o", path)[0], 0)
+            merged = load_file(path)
+            torch.testing.assert_close(merged["input"], x)
+            torch.testing.assert_close(merged["output"], model(x))
+
+    def test_lengths_of_their_own_do_not_go_together(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "ref.safetensors")
             model = nn.Sequential(nn.Linear(2, 2)).eval()
             for rank in (0, 1):
                 with changed(RANK=str(rank), WORLD_SIZE="2"), torch.no_grad(), record(model, path):
-                    model(torch.full((1, 2), float(rank)))
+                    model(torch.full((1, 3 + rank, 2), float(rank)))
             files = [os.path.join(folder, f"ref.rank{rank}.safetensors") for rank in (0, 1)]
             code, _, errors = script("--merge", *files, "-o", path)
             self.assertEqual(code, 2)
-            self.assertRegex(errors, r"different inputs \(input\).*compare each file by itself")
+            self.assertRegex(errors, "do not go together along")
             self.assertFalse(os.path.exists(path))
 
     def test_rank_from_the_environment(self):

@@ -4,8 +4,8 @@
 //! order of variants is the order of help. What an action needs beyond its name is its argument ([`Arg`]).
 
 use super::args::{
-    Arg, BreakSpec, Change, CompareArgs, Completes, ExportArgs, Expression, FileName, Place, RunName, Setting, Sides,
-    Speed, StepTarget, Text, Train, TreeArgs, UpdateNumber,
+    Arg, BreakSpec, Change, CompareArgs, Completes, ExportArgs, Expression, FileName, Mode, Place, RunName, Setting,
+    Sides, Speed, StepTarget, Text, Train, TreeArgs, UpdateNumber,
 };
 use super::grammar::{self, Slip};
 use super::view::View;
@@ -144,6 +144,7 @@ macro_rules! action_table {
                 Sidebar "sidebar";
                 Notes "notes";
                 Rounding "rounding";
+                Round(Mode) "round";
                 MoreDigits "more-digits";
                 FewerDigits "fewer-digits";
                 ScaleMode "scale";
@@ -200,6 +201,7 @@ macro_rules! action_table {
                 FirstNan(RunName) "first-nan" => why::first_nan;
                 FirstInf(RunName) "first-inf" => why::first_inf;
                 SideBySide(Sides) "side-by-side" => runs::side_by_side;
+                Numerics(Mode) "numerics" => numerics::numerics;
             }
             App {
                 Accept "accept";

@@ -16,7 +16,6 @@ use super::views::{Context, Views};
 use super::what_if::Edits;
 use crate::debug::breaks::Breaks;
 use crate::session::Session;
-use crate::text::NumberFormat;
 
 /// Time between polls of work that goes on in the background: often enough to be seen moving.
 const POLL: Duration = Duration::from_millis(80);
@@ -106,11 +105,7 @@ impl App {
     pub fn settle(&mut self) {
         let (views, mut cx) = self.split();
         views.prepare(&mut cx);
-        let digits = match self.ui.settings.digits {
-            NumberFormat::Decimals(d) | NumberFormat::Scientific(d) => d,
-            NumberFormat::Shortest | NumberFormat::Bits => 4,
-        };
-        let rounding = self.ui.settings.rounding.then_some(digits);
+        let rounding = self.ui.settings.rounding.at(self.ui.settings.decimals());
         self.nav.round_to(rounding, self.ui.interactive);
         self.ui.step_label = self.nav.label();
         self.ui.export_stem = format!("{}-{}", file_stem(&self.nav.session.scenario.name), self.ui.step_label);

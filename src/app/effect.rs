@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::debug::compare::alias::Table;
 use crate::debug::compare::{Mode, Options, Reference, Tolerance, Unopened};
 use crate::text::Msg;
+use crate::trace::Rounding;
 
 /// One thing to do outside.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,6 +59,8 @@ pub struct Wanted {
     pub mode: Mode,
     /// How near.
     pub tolerance: Tolerance,
+    /// How our side rounds every number.
+    pub rounding: Option<Rounding>,
     /// A file with a person's own table of names.
     pub map: Option<PathBuf>,
 }
@@ -73,7 +76,7 @@ impl Wanted {
             Ok(reference) => Report::Reference(Box::new(Found {
                 reference,
                 run: self.run,
-                options: Options { mode: self.mode, tolerance: self.tolerance, names },
+                options: Options { mode: self.mode, tolerance: self.tolerance, names, rounding: self.rounding },
             })),
             Err(Unopened::Said(msg)) => Report::Failed(msg),
             Err(Unopened::Wrong(all)) => Report::Failed(match all.into_iter().next() {

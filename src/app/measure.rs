@@ -14,8 +14,8 @@ use crate::explain::line::MASKED_BELOW;
 use crate::program::{Leaf, NodeId, Op, Program, Role, ScopeKind};
 use crate::session::Session;
 use crate::tensor::Axis;
-use crate::trace::AnyValue;
 use crate::trace::stats::{Mask, Pyramid, Tally, Window, tally, tally_where};
+use crate::trace::{AnyValue, Rounding};
 
 /// What the numbers of a tensor are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -45,13 +45,13 @@ pub struct Origin<'a> {
     pub run: usize,
     /// The node.
     pub node: NodeId,
-    /// Decimals that every step is rounded to, where it is.
-    pub round: Option<u8>,
+    /// What every step is rounded to, where it is.
+    pub round: Option<Rounding>,
     /// Whether long work goes on in the background.
     pub live: bool,
 }
 
-type Key = (usize, NodeId, Option<u8>);
+type Key = (usize, NodeId, Option<Rounding>);
 
 /// Which cells of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -254,7 +254,7 @@ struct Owned {
     session: Arc<Session>,
     run: usize,
     node: NodeId,
-    round: Option<u8>,
+    round: Option<Rounding>,
 }
 
 impl Owned {
@@ -265,7 +265,7 @@ impl Owned {
         let read = |id: NodeId| -> Option<AnyValue> {
             match self.round {
                 None => self.session.trace(self.run).ok()?.get(id),
-                Some(digits) => self.session.rounded(self.run, digits).ok()?.get(id),
+                Some(rounding) => self.session.rounded(self.run, rounding).ok()?.get(id),
             }
         };
         let value = read(self.node)?;

@@ -1,5 +1,6 @@
 //! Settings: what a person chooses of language, looks and numbers.
 
+use crate::trace::RoundMode;
 use std::fmt;
 use std::str::FromStr;
 
@@ -140,7 +141,7 @@ pub struct Settings {
     /// How numbers print.
     pub digits: NumberFormat,
     /// Round each step.
-    pub rounding: bool,
+    pub rounding: RoundMode,
     /// Range of the colour scale.
     pub scale: ScaleMode,
     /// Logarithmic colours.
@@ -163,6 +164,16 @@ pub struct Settings {
     pub sorted: bool,
 }
 
+impl Settings {
+    /// Decimals that rounding each step has: those that are shown.
+    pub fn decimals(&self) -> u8 {
+        match self.digits {
+            NumberFormat::Decimals(d) | NumberFormat::Scientific(d) => d,
+            NumberFormat::Shortest | NumberFormat::Bits => 4,
+        }
+    }
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self {
@@ -170,7 +181,7 @@ impl Default for Settings {
             theme: THEMES[0].to_owned(),
             glyphs: GlyphSet::default(),
             digits: NumberFormat::default(),
-            rounding: false,
+            rounding: RoundMode::Exact,
             scale: ScaleMode::default(),
             log_scale: false,
             color: ColorMode::default(),

@@ -1,6 +1,7 @@
 //! The part of the application's state that knows nothing of traces: settings, focus, overlays, messages, keys
 //! pressed so far. [`Ui::update`] takes what concerns it and hands the rest on.
 
+use crate::trace::RoundMode;
 use std::time::Duration;
 
 use super::action::Action;
@@ -444,8 +445,13 @@ impl Ui {
                 }
             }
             Action::Rounding => {
-                self.set(Setting::Rounding(!self.settings.rounding));
+                let mode = match self.settings.rounding {
+                    RoundMode::Exact => RoundMode::Steps,
+                    _ => RoundMode::Exact,
+                };
+                self.set(Setting::Rounding(mode));
             }
+            Action::Round(mode) => self.set(Setting::Rounding(mode.0)),
             Action::LogScale => self.set(Setting::Log(!self.settings.log_scale)),
             Action::ScaleMode => self.set(Setting::Scale(self.settings.scale.next())),
             Action::MoreDigits | Action::FewerDigits => {

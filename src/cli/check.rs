@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::global::Global;
 use super::open_recorded::Verified;
-use super::{Failure, check_decoding, check_gradients, check_lints, common, value};
+use super::{Failure, check_decoding, check_gradients, check_lints, common, numerics, value};
 use crate::debug::expected::{self, Compared, Wrong};
 use crate::debug::lints::{self, Decoding, Finding};
 use crate::debug::tiles;
@@ -74,10 +74,17 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     let lints = lints.map_err(|e| common::cannot_run(&e))?;
     let decoding = check_decoding::Report::of(&session, decoding, wanted);
     let gradients = args.gradients.then(|| check_gradients::compare(&session, only, args.tolerance)).transpose()?;
+    let mut lenses = Vec::new();
+    if let Some(rounding) = global.rounding() {
+        for i in (0..session.runs.len()).filter(|i| wanted(*i)) {
+            lenses.push(numerics::lens(&session, i, rounding, true)?);
+        }
+    }
     let good = verified.as_ref().is_none_or(Verified::good)
         && runs.iter().all(|r| r.different == 0)
         && expected.iter().all(|e| e.wrong.is_empty())
         && tiled.iter().all(|(_, r)| r.as_ref().is_none_or(|r| r.wrong == 0))
+        && lenses.iter().all(|l| l.nodes.iter().all(|n| n.not_finite == 0))
         && check_lints::good(&lints, args.strict)
         && gradients.as_ref().is_none_or(check_gradients::Report::good);
     let mut out = BufWriter::new(io::stdout().lock());
@@ -88,6 +95,9 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
         json["lints"] = check_lints::to_json(&session, &lints, lang);
         if let Some(g) = &gradients {
             json["gradients"] = g.json();
+        }
+        if global.rounding().is_some() {
+            json["numerics"] = lenses.iter().map(|l| numerics::to_json(&session, l)).collect();
         }
         if let Some(v) = &verified {
             json["checksums"] = v.to_json(lang);
@@ -114,6 +124,9 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
                     .arg("flops", r.flops);
                 writeln!(out, "{}", msg.render(lang))?;
             }
+        }
+        for lens in &lenses {
+            numerics::text(&mut out, &session, lens, lang)?;
         }
         let found = Found { runs: &runs, expected: &expected, decoding: &decoding, lints: &lints };
         found.write_text(&mut out, &session, good, lang)?;

@@ -14,7 +14,7 @@ use crate::export::select::Selection;
 use crate::scenario::diagnostic::Diagnostic;
 use crate::scenario::schema::Vocabulary;
 use crate::scenario::{self, Loaded};
-use crate::session::{self, Session, Steps};
+use crate::session::{self, RunKind, Session, Steps};
 use crate::text::{Lang, Msg, escape};
 use crate::trace::RunError;
 use crate::walkthrough::Detail;
@@ -69,7 +69,16 @@ pub fn open_at(
         Some(value::DetailName::Full) => Detail::Full,
         _ => Detail::Grouped,
     };
-    let options = session::Options { precision: global.precision(), detail, update: update.unwrap_or(1) as u64 };
+    let options =
+        session::Options { precision: global.precision(), rounding: None, detail, update: update.unwrap_or(1) as u64 };
+    open_with(arg, inputs, options, lang)
+}
+
+/// Opens what `arg` names as `options` say.
+///
+/// # Errors
+/// Diagnostics of all that is wrong with it.
+pub fn open_with(arg: &Path, inputs: &inputs::Args, options: session::Options, lang: Lang) -> Result<Session, Failure> {
     if let Some(opened) = open_recorded::open(arg, options, lang) {
         return if inputs.is_given() { Err(inputs::refused(arg).into()) } else { opened };
     }
@@ -151,6 +160,17 @@ pub fn no_input(session: &Session, output: &Path) -> Result<(), Failure> {
         Some(input) => Err(Msg::new("cli.own_input").arg("path", escape(&input.to_string_lossy())).into()),
         None => Ok(()),
     }
+}
+
+/// Refuses a run that another program computed, where it has to be computed again.
+///
+/// # Errors
+/// Where it is one.
+pub fn computed(session: &Session, run: usize) -> Result<(), Failure> {
+    if session.runs[run].kind == RunKind::Recorded {
+        return Err(Msg::new("numerics.recorded").arg("name", escape(&session.scenario.name)).into());
+    }
+    Ok(())
 }
 
 /// A run that cannot run.

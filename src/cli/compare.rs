@@ -7,7 +7,7 @@ use clap::ValueEnum;
 
 use super::compare_report::{self, Head};
 use super::global::Global;
-use super::{Failure, common, value};
+use super::{Failure, common, numerics, value};
 use crate::debug::compare::alias::Table;
 use crate::debug::compare::{
     Failed, Mode, Options, Policy, Reference, Tolerance, Unopened, compare, is_file_of_tensors,
@@ -43,8 +43,8 @@ pub struct Args {
     #[arg(value_name = "A")]
     pub a: PathBuf,
     /// A scenario, or a file of reference activations (safetensors, npz).
-    #[arg(value_name = "B")]
-    pub b: PathBuf,
+    #[arg(value_name = "B", required_unless_present = "round")]
+    pub b: Option<PathBuf>,
     /// What a checkpoint reads.
     #[command(flatten)]
     pub inputs: super::inputs::Args,
@@ -77,8 +77,11 @@ pub struct Args {
 /// [`Failure::Check`] where something differs.
 pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     // A program says more than a recording: it leads, on whichever side it is.
-    let recorded = is_file_of_tensors(&args.a) && !is_file_of_tensors(&args.b);
-    let (a, b) = if recorded { (&args.b, &args.a) } else { (&args.a, &args.b) };
+    let Some(b) = &args.b else {
+        return rounded(args, global, lang);
+    };
+    let recorded = is_file_of_tensors(&args.a) && !is_file_of_tensors(b);
+    let (a, b) = if recorded { (b, &args.a) } else { (&args.a, b) };
     // A checkpoint reads what the reference read, unless something else is asked for.
     let mut inputs = args.inputs.clone();
     if inputs.given().is_empty() && is_file_of_tensors(b) && crate::checkpoint::is_checkpoint(a) {
@@ -104,7 +107,11 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
             atol: args.atol,
         },
         names: args.map.as_deref().map(Table::open).transpose()?,
+        rounding: global.rounding(),
     };
+    if options.rounding.is_some() {
+        common::computed(&session, run)?;
+    }
     let asked = args.run.is_some();
     let name = &session.runs[run].name;
     let reference = Reference::open(b, name, asked, global.precision());
@@ -126,6 +133,25 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     }
     out.flush()?;
     if report.agrees() { Ok(()) } else { Err(Failure::Check) }
+}
+
+/// A run next to itself with every number rounded.
+fn rounded(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
+    let session = common::open(&args.a, &args.inputs, global, None, lang)?;
+    let run = args.run.as_deref().map_or(Ok(0), |name| common::run(&session, name))?;
+    let Some(rounding) = global.rounding() else {
+        return Err(Msg::new("numerics.exact").into());
+    };
+    let lens = numerics::lens(&session, run, rounding, true)?;
+    let mut out = BufWriter::new(io::stdout().lock());
+    if args.json {
+        serde_json::to_writer_pretty(&mut out, &numerics::to_json(&session, &lens)).map_err(io::Error::from)?;
+        writeln!(out)?;
+    } else {
+        numerics::text(&mut out, &session, &lens, lang)?;
+    }
+    out.flush()?;
+    if lens.first().is_none() { Ok(()) } else { Err(Failure::Check) }
 }
 
 fn unopened(why: Unopened, lang: Lang) -> Failure {

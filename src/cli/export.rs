@@ -8,7 +8,7 @@ use super::{Failure, common, value};
 use crate::export::document::{Settings, document};
 use crate::export::{Format, Options, Writer, book, file::Target, select::Selection};
 use crate::session::{Session, Steps};
-use crate::text::{Lang, Msg, NumberFormat};
+use crate::text::{Lang, Msg};
 use crate::walkthrough::Step;
 
 /// Arguments.
@@ -24,7 +24,7 @@ pub struct Args {
     #[arg(long, value_name = "N|A..B|all", value_parser = value::selection, required_unless_present = "book")]
     pub step: Option<Selection>,
     /// One page of all steps in a folder, instead.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["step", "format", "output", "round", "derivations"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["step", "format", "output", "derivations"])]
     pub book: Option<PathBuf>,
     /// The run; the scenario's first unless given.
     #[arg(long, value_name = "NAME")]
@@ -39,9 +39,6 @@ pub struct Args {
     /// Overwrite an existing file.
     #[arg(long)]
     pub force: bool,
-    /// Round only for display, or as one goes.
-    #[arg(long, value_name = "HOW", default_value = "exact")]
-    pub round: value::RoundName,
     /// LaTeX and Typst: a whole document.
     #[arg(long)]
     pub standalone: bool,
@@ -84,10 +81,6 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     let selection = args.step.as_ref().unwrap_or(&Selection::All);
     let chosen = choose(&session, &steps, selection)?;
     let number = global.number().unwrap_or_default();
-    let digits = match number {
-        NumberFormat::Decimals(d) | NumberFormat::Scientific(d) => d,
-        NumberFormat::Shortest | NumberFormat::Bits => 4,
-    };
     let options = Options {
         lang,
         number,
@@ -99,7 +92,7 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     let settings = Settings {
         lang,
         number,
-        round: (args.round == value::RoundName::Steps).then_some(digits),
+        round: global.rounding(),
         derivations: args.derivations.limit(),
         terms: usize::MAX,
         inputs: args.operands,

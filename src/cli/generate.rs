@@ -108,6 +108,7 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     }
     let options = session::Options {
         precision: global.precision(),
+        rounding: global.rounding(),
         update: args.update.unwrap_or(1) as u64,
         ..session::Options::default()
     };

@@ -7,6 +7,7 @@ use clap::Args;
 use super::value;
 use crate::tensor::Precision;
 use crate::text::{Lang, NumberFormat};
+use crate::trace::{RoundMode, Rounding};
 
 /// Options of every command.
 #[derive(Clone, Debug, Default, Args)]
@@ -18,6 +19,9 @@ pub struct Global {
     pub color: value::ColorWhen,
     #[arg(long, global = true, value_name = "TYPE")]
     pub(super) precision: Option<value::PrecisionName>,
+    /// Round every number before it is used.
+    #[arg(long, global = true, value_name = "HOW", value_parser = value::round, hide_possible_values = true)]
+    pub(super) round: Option<RoundMode>,
     #[arg(long, global = true, value_name = "N", value_parser = value::digits, conflicts_with = "number_format")]
     pub(super) digits: Option<NumberFormat>,
     #[arg(long, global = true, value_name = "FORMAT", value_parser = value::number_format)]
@@ -37,6 +41,19 @@ impl Global {
     /// The number type asked for; otherwise the scenario decides.
     pub fn precision(&self) -> Option<Precision> {
         self.precision.map(Into::into)
+    }
+
+    /// How to round every number before it is used.
+    pub fn round(&self) -> RoundMode {
+        self.round.unwrap_or_default()
+    }
+
+    /// The same as decimals or a number type; nothing where runs are exact.
+    pub fn rounding(&self) -> Option<Rounding> {
+        self.round().at(match self.number().unwrap_or_default() {
+            NumberFormat::Decimals(d) | NumberFormat::Scientific(d) => d,
+            NumberFormat::Shortest | NumberFormat::Bits => 4,
+        })
     }
 
     /// How to print numbers for people, if asked for.

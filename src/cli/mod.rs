@@ -26,6 +26,7 @@ pub mod help;
 pub mod inputs;
 pub mod man;
 pub mod new;
+mod numerics;
 pub mod open;
 mod open_recorded;
 pub mod play;

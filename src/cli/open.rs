@@ -97,6 +97,7 @@ pub(super) fn chosen(
     if let Some(number) = global.number() {
         settings.digits = number;
     }
+    settings.rounding = global.round();
     if let Some(name) = theme {
         settings.theme = parse_theme(name)?;
     }

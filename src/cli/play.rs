@@ -98,7 +98,8 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     }
     let session = Arc::new(common::open(&args.scenario, &args.inputs, global, None, lang)?);
     let run = args.run.as_deref().map(|name| common::run(&session, name)).transpose()?;
-    let settings = Settings { lang, digits: global.number().unwrap_or_default(), ..Settings::default() };
+    let digits = global.number().unwrap_or_default();
+    let settings = Settings { lang, digits, rounding: global.round(), ..Settings::default() };
     let mut app = App::new(session, run, settings);
     if let Some(Selection::One(path)) = &args.step {
         common::go_to_step(&mut app, path)?;

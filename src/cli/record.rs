@@ -10,7 +10,7 @@ use super::{Failure, common};
 use crate::export::file::Target;
 use crate::export::recording::{Kind, write};
 use crate::program::NodeId;
-use crate::session::RecordOptions;
+use crate::session::{Options, RecordOptions, Session};
 use crate::text::{Lang, Msg, escape};
 
 /// Arguments.
@@ -48,7 +48,7 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
         return folder(args, global, lang);
     };
     let only = patterns(&args.only)?;
-    let session = common::open(&args.scenario, &args.inputs, global, None, lang)?;
+    let session = open(args, global, lang)?;
     let run = match &args.run {
         Some(name) => common::run(&session, name)?,
         None => 0,
@@ -65,6 +65,17 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Opens the source, its runs rounded as it is wanted.
+fn open(args: &Args, global: &Global, lang: Lang) -> Result<Session, Failure> {
+    let options =
+        Options { precision: global.precision(), rounding: global.rounding(), update: 1, ..Options::default() };
+    let session = common::open_with(&args.scenario, &args.inputs, options, lang)?;
+    if global.rounding().is_some() {
+        common::computed(&session, 0)?;
+    }
+    Ok(session)
+}
+
 /// Endings that are meant as a file, and would be odd for a folder.
 const FILES: [&str; 8] = ["pt", "bin", "gguf", "json", "npy", "csv", "zip", "h5"];
 
@@ -74,7 +85,7 @@ fn folder(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     if FILES.contains(&ending.as_str()) {
         return Err(Msg::new("record.ending").arg("file", escape(&args.output.to_string_lossy())).into());
     }
-    let session = common::open(&args.scenario, &args.inputs, global, None, lang)?;
+    let session = open(args, global, lang)?;
     let run = args.run.as_deref().map(|name| common::run(&session, name)).transpose()?;
     let (only, with_weights, overwrite) = (args.only.clone(), args.with_weights, args.force);
     let options = RecordOptions { run, only, with_weights, overwrite };

@@ -4,7 +4,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
 use super::global::Global;
-use super::{Failure, common, value};
+use super::{Failure, common, numerics, value};
 use crate::session::Session;
 use crate::text::{Align, Cells, Lang, escape};
 use crate::walkthrough::Step;
@@ -50,8 +50,16 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
             list.extend(session.expand(step));
         }
     }
+    let errors = global.rounding().map(|rounding| numerics::OfSteps::of(&session, &list, rounding)).transpose()?;
     if args.json {
-        let json: Vec<serde_json::Value> = list.iter().map(|s| to_json(&session, s, lang)).collect();
+        let one = |s: &Step| {
+            let mut json = to_json(&session, s, lang);
+            if let Some(errors) = &errors {
+                json["rounding"] = errors.to_json(s);
+            }
+            json
+        };
+        let json: Vec<serde_json::Value> = list.iter().map(one).collect();
         serde_json::to_writer_pretty(&mut out, &json).map_err(io::Error::from)?;
         writeln!(out)?;
         out.flush()?;
@@ -62,9 +70,10 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     let (number, section, phase) =
         (column(&Step::label), column(&|s| s.section.clone()), column(&|s| escape(&s.phase).into_owned()));
     for step in &list {
+        let error = errors.as_ref().map_or_else(String::new, |e| format!("  [{}]", e.words(step, lang)));
         writeln!(
             out,
-            "{}  {}  {}  {}",
+            "{}  {}  {}  {}{error}",
             cells.pad(&step.label(), number, Align::Right),
             cells.pad(&escape(&step.section), section, Align::Left),
             cells.pad(&escape(&step.phase), phase, Align::Left),

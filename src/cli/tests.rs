@@ -142,8 +142,7 @@ fn export_arguments() {
     let a: export::Args = parse_args("tt water_class --step 23 --format json").unwrap();
     assert_eq!((a.step.as_ref().is_some_and(Selection::is_several), a.format()), (false, Format::Json));
     assert_eq!(a.derivations.limit(), 20_000);
-    assert_eq!(a.round, value::RoundName::Exact);
-    let a: export::Args = parse_args("tt - --step 5..9 -o a.tex --derivations all --round steps").unwrap();
+    let a: export::Args = parse_args("tt - --step 5..9 -o a.tex --derivations all").unwrap();
     assert_eq!((a.format(), a.derivations.limit()), (Format::Latex, usize::MAX));
     let a: export::Args = parse_args("tt x --step all -o - --derivations none").unwrap();
     assert_eq!(a.target(), crate::export::file::Target::Stdout);

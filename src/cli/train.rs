@@ -109,7 +109,8 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
         loaded.scenario.weights.seed = seed;
         loaded.scenario.model.dropout.seed = seed;
     }
-    let options = session::Options { precision: global.precision(), ..session::Options::default() };
+    let options =
+        session::Options { precision: global.precision(), rounding: global.rounding(), ..session::Options::default() };
     let session = common::open_loaded(loaded, options, lang)?;
     let run = training_run(&session, args.run.as_deref())?;
     if session.first_recorded_edit().is_some() {

@@ -7,6 +7,7 @@ use clap::ValueEnum;
 use crate::export::{Format, select::Selection};
 use crate::tensor::Precision;
 use crate::text::{Lang, Msg, NumberFormat, escape, number::MAX_DIGITS};
+use crate::trace::RoundMode;
 
 /// A message of ours inside an error of clap's, so that it can be told in the reader's language.
 #[derive(Clone, Debug)]
@@ -77,16 +78,6 @@ pub enum DetailName {
     Grouped,
 }
 
-/// Whether intermediates are rounded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum RoundName {
-    /// Only for display.
-    #[default]
-    Exact,
-    /// Each printed intermediate before it is used, as a person with a pencil does.
-    Steps,
-}
-
 /// On or off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Switch {
@@ -139,6 +130,12 @@ pub(super) fn digits(text: &str) -> Result<NumberFormat, Told> {
 /// Any number format.
 pub(super) fn number_format(text: &str) -> Result<NumberFormat, Told> {
     NumberFormat::parse(text).map_err(Told)
+}
+
+/// How to round.
+pub(super) fn round(text: &str) -> Result<RoundMode, Told> {
+    let all = RoundMode::NAMES.join(", ");
+    text.trim().parse().map_err(|()| Told(Msg::new("cli.value.round").arg("text", escape(text)).arg("all", all)))
 }
 
 /// An export format.

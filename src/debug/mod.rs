@@ -13,6 +13,7 @@ pub mod expr;
 pub mod grammar;
 pub mod lints;
 pub mod nan;
+pub mod numerics;
 pub mod quiz;
 pub mod side;
 pub mod teacher;

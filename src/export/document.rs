@@ -9,7 +9,7 @@ use crate::session::{Session, Steps, stages};
 use crate::tensor::{ResolvedSlice, Value};
 use crate::text::{Lang, Msg, NumberFormat};
 use crate::trace::derive::{Cell, copied};
-use crate::trace::{AnyTrace, AnyValue, RunError};
+use crate::trace::{AnyTrace, AnyValue, Rounding, RunError};
 use crate::walkthrough::{Step, View};
 use crate::with_any;
 
@@ -21,7 +21,7 @@ pub struct Settings {
     /// Numbers in derivations.
     pub number: NumberFormat,
     /// Round every written number to so many decimals before it is used.
-    pub round: Option<u8>,
+    pub round: Option<Rounding>,
     /// Most derivations of a step.
     pub derivations: usize,
     /// Most terms of a sum in a derivation.
@@ -60,7 +60,7 @@ pub fn document(s: &Session, steps: &Steps, at: usize, step: &Step, settings: &S
     let style = Style { number: settings.number, most_terms: settings.terms };
     for view in &step.views {
         let exact = s.trace(view.run).map_err(Clone::clone)?;
-        let rounded = settings.round.map(|digits| s.rounded(view.run, digits)).transpose()?;
+        let rounded = settings.round.map(|rounding| s.rounded(view.run, rounding)).transpose()?;
         let trace: &AnyTrace = rounded.as_ref().map_or(exact, Arc::as_ref);
         doc.tensors.push(tensor(s, trace, view));
         let explainer = Explainer::new(trace).speaking(settings.lang);

@@ -16,7 +16,9 @@ use crate::program::{Name, Node, NodeId, Program, Site, cost, name};
 use crate::scenario::schema;
 use crate::tensor::{Precision, Real, Value};
 use crate::text::Msg;
-use crate::trace::{AnyTrace, ChainSink, Flow, Keep, PinnedSink, RunError, Settings, Sink, run_with};
+use crate::trace::{
+    AnyTrace, ChainSink, Flow, Keep, PinnedSink, Rounder, Rounding, RunError, Settings, Sink, run_with,
+};
 
 /// One decoding call, as it ended.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -171,15 +173,16 @@ impl Session {
         keep: impl Fn(NodeId) -> bool,
         sink: &mut S,
     ) -> Result<AnyTrace, RunError> {
-        fn settings<T: Real>(keep: Keep) -> Settings<T> {
-            Settings { keep, timed: false, ..Settings::default() }
+        fn settings<T: Real>(keep: Keep, rounding: Option<Rounding>) -> Settings<T> {
+            Settings { keep, timed: false, rounder: rounding.map(Rounder::from), ..Settings::default() }
         }
+        let rounding = self.rounding;
         let keep = Keep::only(program, keep);
         let held = self.held_in(program);
         let sink = &mut ChainSink(PinnedSink(&held), sink);
         Ok(match &self.params {
-            AnyBindings::F32(b) => AnyTrace::F32(run_with(program, b, &settings(keep), sink)?),
-            AnyBindings::F64(b) => AnyTrace::F64(run_with(program, b, &settings(keep), sink)?),
+            AnyBindings::F32(b) => AnyTrace::F32(run_with(program, b, &settings(keep, rounding), sink)?),
+            AnyBindings::F64(b) => AnyTrace::F64(run_with(program, b, &settings(keep, rounding), sink)?),
         })
     }
 

@@ -37,7 +37,7 @@ use crate::scenario::tokenise::Vocab;
 use crate::scenario::weights::Coverage;
 use crate::tensor::Precision;
 use crate::trace::train::TrainStep;
-use crate::trace::{AnyTrace, Bindings, Pinned, RunError};
+use crate::trace::{AnyTrace, Bindings, Pinned, Rounding, RunError};
 use crate::walkthrough::Detail;
 
 pub use check::MAX_BEAMS;
@@ -96,7 +96,7 @@ pub struct Run {
     /// Cells that are edited while it goes on.
     held: Arc<Pinned>,
     trace: OnceLock<Result<AnyTrace, RunError>>,
-    rounded: Mutex<HashMap<u8, Arc<AnyTrace>>>,
+    rounded: Mutex<HashMap<Rounding, Arc<AnyTrace>>>,
 }
 
 /// A scenario opened.
@@ -108,6 +108,8 @@ pub struct Session {
     pub origin: Option<PathBuf>,
     /// Number type.
     pub precision: Precision,
+    /// How its runs round every number before it is used.
+    pub rounding: Option<Rounding>,
     /// Vocab of the source.
     pub source_words: Vocab,
     /// Vocab of the target.

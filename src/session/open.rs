@@ -27,6 +27,7 @@ use crate::scenario::weights;
 use crate::source::{Mapped, Tokenizer};
 use crate::tensor::{Precision, Slice};
 use crate::text::{Msg, escape};
+use crate::trace::Rounding;
 use crate::trace::train::{TrainStep, reseeded};
 use crate::walkthrough::{Detail, Step, View};
 
@@ -35,6 +36,8 @@ use crate::walkthrough::{Detail, Step, View};
 pub struct Options {
     /// Number type, instead of the scenario's.
     pub precision: Option<Precision>,
+    /// Rounds every number of its runs; to a number type in f32.
+    pub rounding: Option<Rounding>,
     /// Detail of automatic plans.
     pub detail: Detail,
     /// Open the first training run's update with this number, counted from 1: all runs are then those of the
@@ -130,7 +133,10 @@ pub(super) fn open_beside(
     problems.extend(unlike);
     let of_runs: Vec<&Inputs> = changed.iter().map(|i| &**i).collect();
     drop_unread_tables(&scenario, &of_runs, &mut specs);
-    let precision = options.precision.unwrap_or(scenario.precision);
+    let precision = match options.rounding {
+        Some(Rounding::Type(_)) => Precision::F32,
+        _ => options.precision.unwrap_or(scenario.precision),
+    };
     problems.extend(settings(&scenario, &of_runs, vocab, &target_words, precision));
     // Runs that change a part share the rest, and what is wrong with it.
     for i in (1..problems.len()).rev() {
@@ -168,6 +174,7 @@ pub(super) fn open_beside(
         scenario,
         origin: origin.map(Path::to_owned),
         precision,
+        rounding: options.rounding,
         source_words,
         target_words,
         inputs: common,

@@ -12,7 +12,7 @@ use crate::scenario::diagnostic::Problem;
 use crate::scenario::schema::{ViewSpec, Weights};
 use crate::tensor::{Real, Value};
 use crate::text::Msg;
-use crate::trace::{AnyTrace, Bindings, RunError};
+use crate::trace::{AnyTrace, Bindings, Rounder, RunError};
 
 /// Parameters of a session that another scenario would make the same.
 pub(super) struct Known<'s> {
@@ -83,7 +83,12 @@ impl Session {
             return Ok(same);
         }
         let given = scenario.precision == self.scenario.precision;
-        let options = Options { precision: given.then_some(self.precision), detail: self.detail, update: 0 };
+        let options = Options {
+            precision: given.then_some(self.precision),
+            rounding: self.rounding,
+            detail: self.detail,
+            update: 0,
+        };
         if !given && self.updates > 0 {
             let msg = Msg::new("edit.after_updates").arg("updates", self.updates);
             return Err(vec![Problem::new("precision", msg)]);
@@ -161,6 +166,7 @@ impl Session {
             scenario: scenario.clone(),
             origin: self.origin.clone(),
             precision: self.precision,
+            rounding: self.rounding,
             source_words: self.source_words.clone(),
             target_words: self.target_words.clone(),
             inputs: Arc::clone(&self.inputs),
@@ -202,7 +208,7 @@ impl Session {
                         s.runs[run].trace.get()?.as_ref().ok()
                     })
                     .collect();
-                self.execute(run, None, &donors)
+                self.execute(run, self.rounding.map(Rounder::from), &donors)
             });
             if let Err(e) = made {
                 return Err((i, e.clone()));

@@ -6,9 +6,7 @@ use std::sync::Arc;
 use super::{AnyBindings, Run, Session};
 use crate::tensor::Real;
 use crate::trace::train::State;
-use crate::trace::{
-    AnyTrace, Bindings, ChainSink, PinnedSink, RoundedSink, RunError, Settings, Trace, rerun, run_with,
-};
+use crate::trace::{AnyTrace, Bindings, PinnedSink, Rounder, Rounding, RunError, Settings, Trace, rerun, run_with};
 
 impl Session {
     /// The trace of run `run`.
@@ -22,30 +20,45 @@ impl Session {
                 let run = b.run_named(&r.name)?;
                 b.trace(run).ok()
             });
-            self.execute(r, None, base.as_slice())
+            self.execute(r, self.rounding.map(Rounder::from), base.as_slice())
         });
         made.as_ref()
     }
 
-    /// The trace of run `run` in which every written number was rounded to `digits` decimals before it was used.
+    /// The trace of run `run` in which every number was rounded before it was used. To a number type, it is in f32.
     ///
     /// # Errors
     /// Where it cannot run.
-    pub fn rounded(&self, run: usize, digits: u8) -> Result<Arc<AnyTrace>, RunError> {
+    pub fn rounded(&self, run: usize, rounding: Rounding) -> Result<Arc<AnyTrace>, RunError> {
         let r = &self.runs[run];
         let mut made = r.rounded.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Some(trace) = made.get(&digits) {
+        if let Some(trace) = made.get(&rounding) {
             return Ok(Arc::clone(trace));
         }
-        let trace = Arc::new(self.execute(r, Some(digits), &[])?);
-        made.insert(digits, Arc::clone(&trace));
+        let trace = Arc::new(self.rounded_with(run, &rounding.into())?);
+        made.insert(rounding, Arc::clone(&trace));
         Ok(trace)
     }
 
-    /// Whether run `run` rounded as one goes is at hand; while it is computed it is not.
-    pub fn has_rounded(&self, run: usize, digits: u8) -> bool {
+    /// As [`Session::rounded`], where some nodes may keep their numbers; not kept.
+    ///
+    /// # Errors
+    /// Where it cannot run.
+    pub fn rounded_with(&self, run: usize, rounder: &Rounder) -> Result<AnyTrace, RunError> {
+        let r = &self.runs[run];
+        if let (Rounding::Type(_), AnyBindings::F64(b)) = (rounder.to, &*self.bindings(run)) {
+            let narrow: Bindings<f32> = b.iter().map(|(p, v)| (Arc::clone(p), v.to_f32())).collect();
+            let settings = Settings { rounder: Some(rounder.clone()), ..Settings::default() };
+            let trace = run_with(&r.program, &narrow, &settings, &mut PinnedSink(&r.held))?;
+            return Ok(AnyTrace::F32(trace.with_held(Arc::clone(&r.held))));
+        }
+        self.execute(r, Some(rounder.clone()), &[])
+    }
+
+    /// Whether run `run`, rounded, is at hand; while it is computed it is not.
+    pub fn has_rounded(&self, run: usize, rounding: Rounding) -> bool {
         let made = self.runs[run].rounded.try_lock();
-        made.is_ok_and(|made| made.contains_key(&digits))
+        made.is_ok_and(|made| made.contains_key(&rounding))
     }
 
     /// Run `run` in f64, of the same parameters whatever their type: what there is to compare f32 with. Edits of the
@@ -62,35 +75,39 @@ impl Session {
     }
 
     /// Runs `run`, taking from `donors` what cannot be another.
-    pub(super) fn execute(&self, run: &Run, round: Option<u8>, donors: &[&AnyTrace]) -> Result<AnyTrace, RunError> {
+    pub(super) fn execute(
+        &self,
+        run: &Run,
+        rounder: Option<Rounder>,
+        donors: &[&AnyTrace],
+    ) -> Result<AnyTrace, RunError> {
         fn go<T: Real>(
             run: &Run,
             bindings: &Bindings<T>,
-            round: Option<u8>,
+            rounder: Option<Rounder>,
             donors: &[&Trace<T>],
         ) -> Result<Trace<T>, RunError> {
             let (program, held) = (&run.program, &run.held);
-            let settings = Settings::default();
-            let trace = match round {
-                Some(digits) => {
-                    let mut sink = ChainSink(RoundedSink { digits }, &mut PinnedSink(held));
-                    run_with(program, bindings, &settings, &mut sink)?
-                }
-                None if held.is_empty() && donors.is_empty() => {
-                    return run_with(program, bindings, &settings, &mut ());
-                }
-                None => return rerun(program, bindings, held, &settings, donors),
-            };
+            let rounds = rounder.is_some();
+            let settings = Settings { rounder, ..Settings::default() };
+            if held.is_empty() && (rounds || donors.is_empty()) {
+                return run_with(program, bindings, &settings, &mut ());
+            }
+            if rounds {
+                let trace = run_with(program, bindings, &settings, &mut PinnedSink(held))?;
+                return Ok(trace.with_held(Arc::clone(held)));
+            }
+            let trace = rerun(program, bindings, held, &settings, donors)?;
             Ok(trace.with_held(Arc::clone(held)))
         }
         Ok(match &*self.bindings_of(run) {
             AnyBindings::F64(b) => {
                 let donors: Vec<_> = donors.iter().filter_map(|d| d.f64()).collect();
-                AnyTrace::F64(go(run, b, round, &donors)?)
+                AnyTrace::F64(go(run, b, rounder, &donors)?)
             }
             AnyBindings::F32(b) => {
                 let donors: Vec<_> = donors.iter().filter_map(|d| d.f32()).collect();
-                AnyTrace::F32(go(run, b, round, &donors)?)
+                AnyTrace::F32(go(run, b, rounder, &donors)?)
             }
         })
     }

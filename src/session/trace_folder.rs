@@ -23,7 +23,9 @@ use crate::source::trace::{
 };
 use crate::tensor::{Precision, Real, Shape, Value};
 use crate::text::{Lang, Msg, escape};
-use crate::trace::{Bindings, ChainSink, Flow, Keep, PinnedSink, RunError, Settings, Sink, run_with};
+use crate::trace::{
+    Bindings, ChainSink, Flow, Keep, PinnedSink, Rounder, Rounding, RunError, Settings, Sink, run_with,
+};
 use crate::with_any;
 
 /// Bytes of numbers in a part.
@@ -73,6 +75,9 @@ pub(super) struct SessionDoc {
     pub(super) scenario: String,
     pub(super) origin: Option<PathBuf>,
     pub(super) precision: Precision,
+    /// How the runs rounded every number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) rounding: Option<Rounding>,
     pub(super) detail: crate::walkthrough::Detail,
     pub(super) updates: u64,
     pub(super) specs: Vec<ParamSpec>,
@@ -322,8 +327,8 @@ impl Session {
             }
         } else {
             match &*self.bindings(run) {
-                AnyBindings::F32(b) => stream(r, b, &mut recorder).map_err(|e| cannot(&e))?,
-                AnyBindings::F64(b) => stream(r, b, &mut recorder).map_err(|e| cannot(&e))?,
+                AnyBindings::F32(b) => stream(r, b, self.rounding, &mut recorder).map_err(|e| cannot(&e))?,
+                AnyBindings::F64(b) => stream(r, b, self.rounding, &mut recorder).map_err(|e| cannot(&e))?,
             }
         }
         match recorder.failed.take() {
@@ -393,6 +398,7 @@ impl Session {
             scenario: scenario::write(&self.scenario),
             origin: self.origin.clone(),
             precision: self.precision,
+            rounding: self.rounding,
             detail: self.detail,
             updates: self.updates,
             specs: self.specs.clone(),
@@ -407,8 +413,15 @@ impl Session {
 }
 
 /// Runs a program whose values nobody keeps in memory.
-fn stream<T: Real>(run: &Run, bindings: &Bindings<T>, recorder: &mut Recorder<'_, '_>) -> Result<(), RunError> {
-    let settings = Settings { keep: Keep::only(&run.program, |_| false), timed: false, ..Settings::default() };
+fn stream<T: Real>(
+    run: &Run,
+    bindings: &Bindings<T>,
+    rounding: Option<Rounding>,
+    recorder: &mut Recorder<'_, '_>,
+) -> Result<(), RunError> {
+    let rounder = rounding.map(Rounder::from);
+    let keep = Keep::only(&run.program, |_| false);
+    let settings = Settings { keep, timed: false, rounder, ..Settings::default() };
     let mut sink = ChainSink(PinnedSink(&run.held), recorder);
     run_with(&run.program, bindings, &settings, &mut sink).map(drop)
 }

@@ -17,7 +17,7 @@ use crate::source::trace::{Damaged, Folder, SESSION};
 use crate::tensor::{Precision, Real, Shape, Tensor, Value};
 use crate::text::{Lang, Msg, escape};
 use crate::trace::train::TrainStep;
-use crate::trace::{AnyTrace, Bindings, Trace};
+use crate::trace::{AnyTrace, Bindings, Rounder, Trace};
 
 /// Opens a trace folder; gives what of it is damaged, which is not part of the session.
 ///
@@ -41,6 +41,10 @@ pub fn open_trace(path: &Path, options: Options) -> Result<(Session, Vec<Damaged
     if let Some(wanted) = options.precision.filter(|p| *p != doc.precision) {
         let name = |p: Precision| format!("{p:?}").to_lowercase();
         return Err(Msg::new("trace.precision").arg("found", name(doc.precision)).arg("wanted", name(wanted)));
+    }
+    if let Some(wanted) = options.rounding.filter(|r| Some(*r) != doc.rounding) {
+        let found = doc.rounding.map_or_else(|| "exact".to_owned(), |r| r.to_string());
+        return Err(Msg::new("trace.rounding").arg("found", found).arg("wanted", wanted));
     }
     let scenario = syntax::read(SESSION, &doc.scenario).map_err(|d| broken(SESSION, &d.msg.render(Lang::En)))?;
     let (weights, lost) = folder.weights();
@@ -70,6 +74,7 @@ pub fn open_trace(path: &Path, options: Options) -> Result<(Session, Vec<Damaged
         scenario,
         origin: doc.origin,
         precision: doc.precision,
+        rounding: doc.rounding,
         source_words: doc.source_words.indexed(),
         target_words: doc.target_words.indexed(),
         inputs: common,
@@ -99,9 +104,14 @@ pub fn open_trace(path: &Path, options: Options) -> Result<(Session, Vec<Damaged
         }
         let source = Arc::new(folder.source(i, &run.program, &weights));
         let held = Arc::clone(&run.held);
+        let rounder = session.rounding.map(Rounder::from);
         let trace = match session.precision {
-            Precision::F32 => AnyTrace::F32(Trace::stored(&run.program, source as _).with_held(held)),
-            Precision::F64 => AnyTrace::F64(Trace::stored(&run.program, source as _).with_held(held)),
+            Precision::F32 => {
+                AnyTrace::F32(Trace::stored(&run.program, source as _).with_held(held).with_rounder(rounder))
+            }
+            Precision::F64 => {
+                AnyTrace::F64(Trace::stored(&run.program, source as _).with_held(held).with_rounder(rounder))
+            }
         };
         let _ = run.trace.set(Ok(trace));
     }

@@ -12,8 +12,8 @@ use crate::program::BuildError;
 use crate::program::optimiser::{Decay, Group, Method, Optimiser};
 use crate::scenario::schema;
 use crate::tensor::Real;
-use crate::trace::Bindings;
 use crate::trace::train::{Retention, State, Stopped, TrainStep, Trainer, reseeded};
+use crate::trace::{Bindings, Rounder};
 
 /// The optimiser that a scenario's settings mean.
 pub fn optimiser(s: &schema::Optimiser) -> Optimiser {
@@ -116,7 +116,9 @@ impl<'s> Lessons<'s> {
         losses: Vec<f64>,
         retention: Retention,
     ) -> Trainer<T, impl FnMut(u64) -> Result<Arc<TrainStep>, BuildError> + 's> {
+        let rounder = self.session.rounding.map(Rounder::from);
         Trainer::new(self.optimiser.clone(), move |update| self.lesson(update), state, losses, retention)
+            .rounded(rounder)
     }
 }
 
@@ -178,6 +180,7 @@ impl Session {
             scenario: self.scenario.clone(),
             origin: self.origin.clone(),
             precision: self.precision,
+            rounding: self.rounding,
             source_words: self.source_words.clone(),
             target_words: self.target_words.clone(),
             inputs: Arc::clone(&self.inputs),

@@ -3,11 +3,13 @@
 mod elementary;
 pub mod float8;
 pub mod mapped;
+mod number_type;
 mod real;
 mod shape;
 pub mod slice;
 mod store;
 
+pub use number_type::NumberType;
 pub use real::{Precision, Real};
 pub use shape::{Axis, MAX_RANK, Shape};
 pub use slice::{Pick, ResolvedSlice, Slice};

@@ -178,6 +178,18 @@ impl<T: Real> Value<T> {
         }
     }
 
+    /// The same in f32, rounded.
+    pub fn to_f32(&self) -> Value<f32> {
+        match self {
+            Value::Float(t) => {
+                let data: Vec<f32> = t.data().iter().map(|x| x.to_f64() as f32).collect();
+                Value::Float(Tensor::new(*t.shape(), data))
+            }
+            Value::Int(t) => Value::Int(t.clone()),
+            Value::Bool(t) => Value::Bool(t.clone()),
+        }
+    }
+
     /// Its shape.
     pub fn shape(&self) -> &Shape {
         match self {

@@ -10,7 +10,7 @@ use super::Trace;
 use super::eval::{broadcast_strides, descending, fill_value, split};
 use crate::kernels;
 use crate::program::{Affine, Binary, Constant, Leaf, NodeId, Op, Pick, Program, Reduction, Unary};
-use crate::tensor::{DType, MAX_RANK, Real, Shape, Value};
+use crate::tensor::{DType, MAX_RANK, Precision, Real, Shape, Value};
 
 /// One cell of one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -333,7 +333,22 @@ pub fn replay_node<T: Real>(trace: &Trace<T>, id: NodeId) -> Replayed {
     let value = trace.value(id);
     let replay = Replay::new(trace, id);
     let n = value.shape().len();
-    let differs = |flat: &usize| replay.replay(&replay.arithmetic(*flat), *flat) != value.bits(*flat);
+    let rounding = trace.rounder().and_then(|r| r.of(trace.program(), id)).filter(|_| value.dtype() == DType::Float);
+    let differs = |flat: &usize| {
+        let arithmetic = replay.arithmetic(*flat);
+        let bits = replay.replay(&arithmetic, *flat);
+        let bits = match &rounding {
+            Some(rounding) if !matches!(arithmetic, Arithmetic::Given) => {
+                let x = match T::PRECISION {
+                    Precision::F32 => f64::from(f32::from_bits(bits as u32)),
+                    Precision::F64 => f64::from_bits(bits),
+                };
+                T::from_f64(rounding.round(x)).bits()
+            }
+            _ => bits,
+        };
+        bits != value.bits(*flat)
+    };
     let (different, first) = if n < 4096 {
         let mut bad = (0..n).filter(differs);
         let first = bad.next();

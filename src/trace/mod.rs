@@ -9,6 +9,7 @@ pub mod derive;
 mod eval;
 pub mod gradcheck;
 pub mod provenance;
+mod rounding;
 mod run;
 pub mod stats;
 mod stored;
@@ -23,7 +24,8 @@ use crate::program::{NodeId, Program};
 use crate::tensor::{Pool, Precision, Real, Value};
 
 pub use eval::evaluate;
-pub use run::{ChainSink, Flow, Keep, RoundedSink, RunError, Settings, Sink, run, run_with};
+pub use rounding::{Lost, NodeRounding, RoundMode, Rounder, Rounding};
+pub use run::{ChainSink, Flow, Keep, RunError, Settings, Sink, run, run_with};
 pub use stored::ValueSource;
 pub use whatif::{Edit, Pinned, PinnedSink, rerun};
 
@@ -40,6 +42,10 @@ pub struct Trace<T: Real> {
     nanos: Vec<u64>,
     /// Nodes whose value was put in place of the computed one.
     replaced: Vec<NodeId>,
+    /// How every number was rounded before it was used.
+    rounder: Option<Rounder>,
+    /// What that lost, by node.
+    lost: Vec<Lost>,
     /// Single cells that were.
     held: Arc<Pinned>,
     /// How the CPU that ran it accumulates products.
@@ -75,6 +81,29 @@ impl<T: Real> Trace<T> {
     /// Nodes whose value was put in place of the computed one.
     pub fn replaced(&self) -> &[NodeId] {
         &self.replaced
+    }
+
+    /// How every number was rounded before it was used, where it was.
+    pub fn rounder(&self) -> Option<&Rounder> {
+        self.rounder.as_ref()
+    }
+
+    /// What rounding lost of the numbers of a node.
+    pub fn lost(&self, id: NodeId) -> Lost {
+        self.lost.get(id.index()).copied().unwrap_or_default()
+    }
+
+    /// A value of `id` as this run has it: rounded, where it rounds.
+    fn rounded(&self, id: NodeId, value: Value<T>) -> Value<T> {
+        let rounded = self.rounder.as_ref().and_then(|r| r.round(&self.program, id, &value));
+        rounded.map_or(value, |(rounded, _)| rounded)
+    }
+
+    /// With every number rounded before it is used: what is computed on demand, and what is edited.
+    #[must_use]
+    pub fn with_rounder(mut self, rounder: Option<Rounder>) -> Self {
+        self.rounder = rounder;
+        self
     }
 
     /// Whether the run got as far as `id`.
@@ -147,7 +176,7 @@ impl<T: Real> Trace<T> {
                 let operand = |i: NodeId| fresh.get(&i).or_else(|| self.kept(i)).expect("operands come first");
                 evaluate(&self.program, node, &operand, &self.pool)
             };
-            fresh.insert(node, value);
+            fresh.insert(node, self.rounded(node, value));
         }
         fresh.remove(&id).expect("it was evaluated last")
     }
@@ -236,6 +265,11 @@ impl AnyTrace {
     /// Whether the run got as far as `id`.
     pub fn reached(&self, id: NodeId) -> bool {
         with_any!(AnyTrace, self, t => t.reached(id))
+    }
+
+    /// What rounding lost of the numbers of a node.
+    pub fn lost(&self, id: NodeId) -> Lost {
+        with_any!(AnyTrace, self, t => t.lost(id))
     }
 
     /// Time of a node in nanoseconds.

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::{Bindings, Trace, evaluate};
+use super::{Bindings, Lost, Rounder, Trace, evaluate};
 use crate::kernels;
 use crate::program::{Leaf, NodeId, Op, Program};
-use crate::tensor::{Pool, Real, Shape, Tensor, Value};
-use crate::text::number::round_to;
+use crate::tensor::{Pool, Real, Shape, Value};
 
 /// What a sink wants after seeing a node.
 #[derive(Debug)]
@@ -52,27 +51,6 @@ impl<T: Real, A: Sink<T>, B: Sink<T>> Sink<T> for ChainSink<'_, A, B> {
                 flow => flow,
             },
             Flow::Stop => Flow::Stop,
-        }
-    }
-}
-
-/// *Round as you go*: every number that a person would write down is rounded to `digits` decimals before it is used.
-/// Numbers inside a written line (inline nodes) are not.
-#[derive(Clone, Copy, Debug)]
-pub struct RoundedSink {
-    /// Decimals.
-    pub digits: u8,
-}
-
-impl<T: Real> Sink<T> for RoundedSink {
-    fn node(&mut self, program: &Program, id: NodeId, value: &Value<T>) -> Flow<T> {
-        let node = program.node(id);
-        match value {
-            Value::Float(t) if !node.inline && !node.op.moves_only() => {
-                let rounded: Vec<T> = t.data().iter().map(|x| T::from_f64(round_to(x.to_f64(), self.digits))).collect();
-                Flow::Replace(Value::Float(Tensor::new(*t.shape(), rounded)))
-            }
-            _ => Flow::Go,
         }
     }
 }
@@ -136,11 +114,13 @@ pub struct Settings<T: Real> {
     pub timed: bool,
     /// Memory to reuse.
     pub pool: Arc<Pool<T>>,
+    /// How every number is rounded before it is used.
+    pub rounder: Option<Rounder>,
 }
 
 impl<T: Real> Default for Settings<T> {
     fn default() -> Self {
-        Self { keep: Keep::All, timed: true, pool: Arc::default() }
+        Self { keep: Keep::All, timed: true, pool: Arc::default(), rounder: None }
     }
 }
 
@@ -171,6 +151,8 @@ pub fn run_with<T: Real>(
         values: vec![None; n],
         nanos: vec![0; if settings.timed { n } else { 0 }],
         replaced: Vec::new(),
+        rounder: settings.rounder.clone(),
+        lost: vec![Lost::default(); if settings.rounder.is_some() { n } else { 0 }],
         held: Arc::default(),
         contract: kernels::contract(),
         stopped: None,
@@ -191,6 +173,12 @@ pub fn run_with<T: Real>(
             let operand = |i: NodeId| trace.values[i.index()].as_ref().expect("operands come first");
             evaluate(program, id, &operand, &settings.pool)
         };
+        if let Some(rounder) = &settings.rounder
+            && let Some((rounded, lost)) = rounder.round(program, id, &value)
+        {
+            value = rounded;
+            trace.lost[id.index()] = lost;
+        }
         if let Some(start) = start {
             trace.nanos[id.index()] = start.elapsed().as_nanos() as u64;
         }

@@ -58,6 +58,8 @@ impl<T: Real> Trace<T> {
             values: vec![None; program.len()],
             nanos: Vec::new(),
             replaced: Vec::new(),
+            rounder: None,
+            lost: Vec::new(),
             held: Arc::default(),
             contract: kernels::contract(),
             stopped: None,

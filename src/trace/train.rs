@@ -7,12 +7,12 @@
 
 use std::sync::Arc;
 
-use super::{Bindings, Keep, RunError, Settings, Trace, run_with};
+use super::{Bindings, Keep, Rounder, RunError, Settings, Trace, run_with};
 use crate::program::optimiser::{Optimiser, Updates, append_update};
 use crate::program::{
     BuildError, Builder, Gradients, Leaf, Name, NodeId, Op, Pass, Program, Random, RandomKind, backward,
 };
-use crate::tensor::{Pool, Real, Tensor, Value};
+use crate::tensor::{Real, Tensor, Value};
 
 /// The program of one update over one batch.
 #[derive(Clone, Debug)]
@@ -229,8 +229,15 @@ impl<T: Real, B: FnMut(u64) -> Result<Arc<TrainStep>, BuildError>> Trainer<T, B>
             losses,
             kept: Vec::new(),
             retention: Retention { every: retention.every.max(1), most: retention.most.max(2) },
-            settings: Settings { keep: Keep::All, timed: false, pool: Arc::new(Pool::default()) },
+            settings: Settings { timed: false, ..Settings::default() },
         }
+    }
+
+    /// With every number rounded before it is used, parameters too.
+    #[must_use]
+    pub fn rounded(mut self, rounder: Option<Rounder>) -> Self {
+        self.settings.rounder = rounder;
+        self
     }
 
     /// Makes one update; gives the loss before it.
@@ -302,7 +309,7 @@ impl<T: Real, B: FnMut(u64) -> Result<Arc<TrainStep>, BuildError>> Trainer<T, B>
         let mut state = self.state_at(update)?;
         let lesson = self.lesson(update)?;
         lesson.bind(&self.optimiser, &mut state);
-        let settings = Settings { keep: Keep::All, timed: true, pool: Arc::clone(&self.settings.pool) };
+        let settings = Settings { keep: Keep::All, timed: true, ..self.settings.clone() };
         let trace = run(&lesson, &state, &settings)?;
         Ok((lesson, trace))
     }

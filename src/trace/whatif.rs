@@ -150,7 +150,7 @@ impl<T: Real> Trace<T> {
             let mut value = if stale && !whole {
                 let fetched: Vec<(NodeId, Value<T>)> = node.inputs.iter().map(|&i| (i, next.value(i))).collect();
                 let operand = |i: NodeId| &fetched.iter().find(|(n, _)| *n == i).expect("an operand of this node").1;
-                evaluate(&program, id, &operand, &self.pool)
+                self.rounded(id, evaluate(&program, id, &operand, &self.pool))
             } else {
                 self.value(id)
             };
@@ -207,6 +207,8 @@ pub fn rerun<T: Real>(
         values: vec![None; n],
         nanos: vec![0; n],
         replaced: held.nodes().collect(),
+        rounder: None,
+        lost: Vec::new(),
         held: Arc::clone(held),
         contract: kernels::contract(),
         stopped: None,

@@ -13,7 +13,7 @@ use super::views;
 use super::widgets::status;
 use super::widgets::tree::{Branch, Line, Marks, Tree};
 use crate::app::app::App;
-use crate::app::navigator::{Navigator, TreeRow};
+use crate::app::navigator::{Navigator, TreeRow, rounded_words};
 use crate::app::page::Page;
 use crate::app::ui::Focus;
 use crate::app::view::View;
@@ -165,11 +165,11 @@ fn title(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
     let run = d.step().map_or(0, |s| s.run);
     let name = &d.session.scenario.name;
     let mut left = format!("{name} · {}", d.session.runs[run].name);
-    if let Some(digits) = d.round() {
-        let _ = write!(left, " · {}", Msg::new("tui.rounded").arg("digits", digits).render(look.lang));
+    if let Some(rounding) = d.round() {
+        let _ = write!(left, " · {}", rounded_words(rounding).render(look.lang));
     }
-    if let Some(digits) = d.numbers.rounding() {
-        let going = Msg::new("tui.rounding").arg("digits", digits);
+    if let Some(rounding) = d.numbers.rounding() {
+        let going = Msg::new("tui.rounding").arg("to", rounding);
         let _ = write!(left, " · {}", going.render(look.lang));
     }
     if let Some(made) = d.update_opened() {

@@ -38,6 +38,7 @@ mod lints_numbers;
 mod losses;
 mod model_settings;
 mod names;
+mod numerics;
 mod operators;
 mod optimisers;
 mod pictures;

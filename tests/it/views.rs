@@ -22,6 +22,7 @@ use tui_transformer::app::views::{cache, teacher};
 use tui_transformer::scenario;
 use tui_transformer::session;
 use tui_transformer::text::Lang;
+use tui_transformer::trace::Rounding;
 use tui_transformer::tui::run::{draw, look};
 use tui_transformer::tui::snapshot;
 use tui_transformer::tui::theme::{Depth, Environment};
@@ -270,7 +271,7 @@ fn differences_are_marked_counted_and_jumped_to() {
     let told = front::run(&mut app, &Action::parse("side-by-side exact rounded 2").unwrap());
     // Counted here by hand, from the traces themselves.
     let session = Arc::clone(&app.nav.session);
-    let (exact, rounded) = (session.trace(0).unwrap(), session.rounded(0, 2).unwrap());
+    let (exact, rounded) = (session.trace(0).unwrap(), session.rounded(0, Rounding::Decimals(2)).unwrap());
     let far = |id| {
         let (a, b) = (exact.value(id), rounded.value(id));
         (0..a.shape().len()).filter(|i| a.bits(*i) != b.bits(*i)).collect::<Vec<_>>()

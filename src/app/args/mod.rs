@@ -9,6 +9,7 @@ use super::hint::{nearest, not_one_of};
 use super::settings::{self, ColorMode, GlyphSet, ScaleMode, Settings};
 use super::view::View;
 use crate::text::{Lang, Msg, NumberFormat, escape};
+use crate::trace::RoundMode;
 
 pub use compare::CompareArgs;
 pub use runs::{Sides, Train, UpdateNumber};
@@ -229,7 +230,7 @@ pub enum Setting {
     /// Logarithmic colours.
     Log(bool),
     /// Round as you go.
-    Rounding(bool),
+    Rounding(RoundMode),
     /// Say what this setting is now, and what it may be.
     Show(&'static str),
 }
@@ -273,6 +274,32 @@ fn on_off(text: &str) -> Result<bool, Msg> {
     }
 }
 
+/// How to round; `on` is as `steps`.
+fn rounding(text: &str) -> Result<RoundMode, Msg> {
+    match text {
+        "on" => Ok(RoundMode::Steps),
+        "off" => Ok(RoundMode::Exact),
+        text => text.parse().map_err(|()| not_one_of(text, &RoundMode::NAMES)),
+    }
+}
+
+/// How numbers are rounded: `exact`, `steps`, or a number type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mode(pub RoundMode);
+
+impl Arg for Mode {
+    const USAGE: &'static str = "exact | steps | bf16 | f16 | fp8_e4m3 | fp8_e5m2 | tf32";
+    fn parse(text: &str) -> Result<Self, Slip> {
+        rounding(text).map(Self).map_err(|msg| Slip::new(0..text.len(), msg))
+    }
+    fn print(&self) -> String {
+        self.0.name().to_owned()
+    }
+    fn words() -> Vec<String> {
+        RoundMode::NAMES.map(str::to_owned).into()
+    }
+}
+
 /// The name of a setting by one of its spellings.
 fn setting_name(name: &str) -> Result<&'static str, Msg> {
     let name = match name {
@@ -311,7 +338,7 @@ impl Arg for Setting {
                 "color" => Self::Color(value.parse()?),
                 "mouse" => Self::Mouse(on_off(value)?),
                 "log" => Self::Log(on_off(value)?),
-                _ => Self::Rounding(on_off(value)?),
+                _ => Self::Rounding(rounding(value)?),
             })
         };
         read(name).map_err(value_at)
@@ -327,7 +354,7 @@ impl Arg for Setting {
             Self::Color(c) => format!("color {c}"),
             Self::Mouse(b) => format!("mouse {}", on(b)),
             Self::Log(b) => format!("log {}", on(b)),
-            Self::Rounding(b) => format!("rounding {}", on(b)),
+            Self::Rounding(mode) => format!("rounding {}", mode.name()),
             Self::Show(name) => (*name).to_owned(),
         }
     }
@@ -342,9 +369,10 @@ impl Arg for Setting {
         add("digits", &["0", "2", "4", "8", "17", "sci4", "full", "hex"]);
         add("scale", &ScaleMode::ALL.map(ScaleMode::name));
         add("color", &ColorMode::ALL.map(ColorMode::name));
-        for name in ["mouse", "log", "rounding"] {
+        for name in ["mouse", "log"] {
             add(name, &["on", "off"]);
         }
+        add("rounding", &RoundMode::NAMES);
         words
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{Arg, bad};
 use crate::app::grammar::Slip;
+use crate::trace::Rounding;
 
 fn count(text: &str) -> Option<u64> {
     text.parse().ok().filter(|n| (1..=MAX_UPDATES).contains(n))
@@ -75,8 +76,8 @@ pub enum Sides {
     TrainingInference,
     /// The inference run without and with a KV cache.
     Cached,
-    /// The run as computed, and with every written number rounded to so many decimals.
-    Rounded(Option<u8>),
+    /// The run as computed, and with every written number rounded.
+    Rounded(Option<Rounding>),
     /// One head and another, from 0.
     Heads(usize, usize),
     /// One layer and another: `0`, or `encoder.0`.
@@ -86,8 +87,7 @@ pub enum Sides {
 }
 
 impl Arg for Sides {
-    const USAGE: &'static str =
-        "training inference | cached uncached | exact rounded [DIGITS] | head I head J | layer I layer J | RUN RUN";
+    const USAGE: &'static str = "training inference | cached uncached | exact rounded [DIGITS|TYPE] | head I head J | layer I layer J | RUN RUN";
     const OPTIONAL: bool = true;
     fn parse(text: &str) -> Result<Self, Slip> {
         let wrong = || bad(text, Self::USAGE);
@@ -99,8 +99,9 @@ impl Arg for Sides {
             ["cached", "uncached"] | ["uncached", "cached"] => Self::Cached,
             ["exact", "rounded"] => Self::Rounded(None),
             ["exact", "rounded", digits] => {
-                let digits = digits.parse().ok().filter(|d| *d <= 17);
-                Self::Rounded(Some(digits.ok_or_else(wrong)?))
+                let decimals = digits.parse().ok().filter(|d| *d <= 17).map(Rounding::Decimals);
+                let to = decimals.or_else(|| digits.parse().ok().map(Rounding::Type));
+                Self::Rounded(Some(to.ok_or_else(wrong)?))
             }
             ["head", i, "head", j] | ["head" | "heads", i, j] => Self::Heads(number(i)?, number(j)?),
             ["layer", i, "layer", j] | ["layer" | "layers", i, j] => Self::Layers(i.to_owned(), j.to_owned()),

@@ -36,7 +36,7 @@ pub fn compare(app: &mut App, asked: &CompareArgs) {
         && !is_file_of_tensors(&path)
     {
         let called = format!("{} / {}", nav.session.scenario.name, asked.name);
-        let options = Options { mode: asked.mode, tolerance: asked.tolerance, names: None };
+        let options = Options { mode: asked.mode, tolerance: asked.tolerance, names: None, rounding: nav.round() };
         match nav.session.trace(other) {
             Ok(trace) => {
                 let reference = Reference::from_trace(&called, trace);
@@ -52,6 +52,7 @@ pub fn compare(app: &mut App, asked: &CompareArgs) {
         name: nav.session.runs[run].name.clone(),
         mode: asked.mode,
         tolerance: asked.tolerance,
+        rounding: nav.round(),
         map: asked.map.clone(),
     }));
 }

@@ -6,6 +6,7 @@ pub(super) mod compare;
 mod copy;
 mod cursor;
 mod export;
+mod numerics;
 mod print;
 mod quiz;
 mod runs;
@@ -18,7 +19,7 @@ mod why;
 use super::action::{Action, action_table};
 use super::app::App;
 use super::args::{
-    BreakSpec, Change, CompareArgs, ExportArgs, Expression, FileName, Place, RunName, Setting, Sides, Speed,
+    BreakSpec, Change, CompareArgs, ExportArgs, Expression, FileName, Mode, Place, RunName, Setting, Sides, Speed,
     StepTarget, Text, Train, TreeArgs, UpdateNumber,
 };
 use super::breakpoints::list;

@@ -12,6 +12,7 @@ mod table;
 mod tree;
 mod walk;
 
+use crate::trace::Rounding;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,7 +27,7 @@ use crate::walkthrough::{Step, View};
 
 pub use chain::{Chain, chain};
 pub use drill_down::MAX_TERMS;
-pub use numbers::{MAX_SCANNED, Numbers, Totals, TraceRef};
+pub use numbers::{MAX_SCANNED, Numbers, Totals, TraceRef, rounded_words};
 pub use table::{Plane, TableModel, is_masked, names};
 pub use tree::TreeRow;
 
@@ -184,16 +185,16 @@ impl Navigator {
         self.numbers.trace(&self.session, run)
     }
 
-    /// Decimals that the shown numbers are rounded to each step.
-    pub fn round(&self) -> Option<u8> {
+    /// What the shown numbers are rounded to each step.
+    pub fn round(&self) -> Option<Rounding> {
         self.numbers.round()
     }
 
-    /// Rounds what is shown to so many decimals each step, or no more; `background` does it in a thread, and shows the
+    /// Rounds what is shown each step, or no more; `background` does it in a thread, and shows the
     /// exact numbers until then.
-    pub fn round_to(&mut self, digits: Option<u8>, background: bool) {
+    pub fn round_to(&mut self, rounding: Option<Rounding>, background: bool) {
         let run = self.view().map(|v| v.run);
-        self.numbers.round_to(&self.session, run, digits, background);
+        self.numbers.round_to(&self.session, run, rounding, background);
     }
 
     /// Whether a step is bookmarked.

@@ -11,8 +11,9 @@ use crate::app::measure::{Measures, Origin, Part};
 use crate::app::of_session::OfSession;
 use crate::program::{Cost, NodeId, cost};
 use crate::session::Session;
+use crate::text::Msg;
 use crate::trace::stats::Tally;
-use crate::trace::{AnyTrace, AnyValue};
+use crate::trace::{AnyTrace, AnyValue, Rounding};
 
 /// A trace that is shown.
 pub enum TraceRef<'a> {
@@ -32,14 +33,14 @@ impl std::ops::Deref for TraceRef<'_> {
     }
 }
 
-/// Something of the nodes of a session's runs; `true` for their rounded numbers.
-type ByNode<T> = RefCell<OfSession<HashMap<(usize, NodeId, bool), T>>>;
+/// Something of the nodes of a session's runs, by how they are rounded.
+type ByNode<T> = RefCell<OfSession<HashMap<(usize, NodeId, Option<Rounding>), T>>>;
 
 /// Whether numbers are rounded, and what was counted of them.
 #[derive(Default)]
 pub struct Numbers {
-    round: Option<u8>,
-    rounding: Option<Rounding>,
+    round: Option<Rounding>,
+    coming: Option<Coming>,
     norms: ByNode<f64>,
     totals: RefCell<OfSession<HashMap<usize, Totals>>>,
     /// Ranges and counts of every cell, pyramids, pictures.
@@ -49,8 +50,8 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    /// Decimals that the shown numbers are rounded to each step.
-    pub fn round(&self) -> Option<u8> {
+    /// What the shown numbers are rounded to each step.
+    pub fn round(&self) -> Option<Rounding> {
         self.round
     }
 
@@ -58,7 +59,7 @@ impl Numbers {
     pub fn trace<'a>(&self, session: &'a Session, run: usize) -> Option<TraceRef<'a>> {
         match self.round {
             None => session.trace(run).ok().map(TraceRef::Exact),
-            Some(digits) => session.rounded(run, digits).ok().map(TraceRef::Rounded),
+            Some(rounding) => session.rounded(run, rounding).ok().map(TraceRef::Rounded),
         }
     }
 
@@ -67,68 +68,76 @@ impl Numbers {
         self.rounding().is_some() || self.measures.is_waiting()
     }
 
-    /// The decimals of a rounded run that is being computed.
-    pub fn rounding(&self) -> Option<u8> {
-        let rounding = self.rounding.as_ref()?;
-        rounding.done.as_ref().map(|_| rounding.digits)
+    /// The rounding of a run that is being computed.
+    pub fn rounding(&self) -> Option<Rounding> {
+        let coming = self.coming.as_ref()?;
+        coming.done.as_ref().map(|_| coming.rounding)
     }
 
     pub(super) fn round_to(
         &mut self,
         session: &Arc<Session>,
         run: Option<usize>,
-        digits: Option<u8>,
+        rounding: Option<Rounding>,
         background: bool,
     ) {
         self.background = background;
-        let (Some(digits), Some(run), true) = (digits, run, background) else {
-            self.round = digits;
-            self.rounding = None;
+        let (Some(rounding), Some(run), true) = (rounding, run, background) else {
+            self.round = rounding;
+            self.coming = None;
             return;
         };
-        if session.has_rounded(run, digits) {
-            self.round = Some(digits);
-            self.rounding = None;
+        if session.has_rounded(run, rounding) {
+            self.round = Some(rounding);
+            self.coming = None;
             return;
         }
         self.round = None;
-        match &mut self.rounding {
-            Some(going) if going.is_of(session, run, digits) => {
+        match &mut self.coming {
+            Some(going) if going.is_of(session, run, rounding) => {
                 let news = going.done.as_ref().map(Receiver::try_recv);
                 if news == Some(Err(TryRecvError::Disconnected)) {
                     going.done = None;
                 }
             }
-            _ => self.rounding = Some(Rounding::begin(session, run, digits)),
+            _ => self.coming = Some(Coming::begin(session, run, rounding)),
         }
     }
 }
 
 /// A rounded run that is being computed.
 #[derive(Debug)]
-struct Rounding {
+struct Coming {
     session: Arc<Session>,
     run: usize,
-    digits: u8,
+    rounding: Rounding,
     /// Hears of the end; gone where the run cannot be computed.
     done: Option<Receiver<()>>,
 }
 
-impl Rounding {
-    fn begin(session: &Arc<Session>, run: usize, digits: u8) -> Self {
+impl Coming {
+    fn begin(session: &Arc<Session>, run: usize, rounding: Rounding) -> Self {
         let (told, done) = channel();
         let own = Arc::clone(session);
         thread::spawn(move || {
-            if own.rounded(run, digits).is_ok() {
+            if own.rounded(run, rounding).is_ok() {
                 // Nobody may wait any more.
                 let _ = told.send(());
             }
         });
-        Self { session: Arc::clone(session), run, digits, done: Some(done) }
+        Self { session: Arc::clone(session), run, rounding, done: Some(done) }
     }
 
-    fn is_of(&self, session: &Arc<Session>, run: usize, digits: u8) -> bool {
-        Arc::ptr_eq(&self.session, session) && (self.run, self.digits) == (run, digits)
+    fn is_of(&self, session: &Arc<Session>, run: usize, rounding: Rounding) -> bool {
+        Arc::ptr_eq(&self.session, session) && (self.run, self.rounding) == (run, rounding)
+    }
+}
+
+/// How shown numbers are rounded, in words.
+pub fn rounded_words(rounding: Rounding) -> Msg {
+    match rounding {
+        Rounding::Decimals(digits) => Msg::new("tui.rounded").arg("digits", digits),
+        Rounding::Type(t) => Msg::new("tui.rounded_type").arg("type", t),
     }
 }
 
@@ -172,7 +181,7 @@ impl Navigator {
 
     /// Mean Euclidean norm of a tensor's rows, NaN where it was not computed.
     pub fn mean_norm(&self, run: usize, node: NodeId) -> f64 {
-        let key = (run, node, self.round().is_some());
+        let key = (run, node, self.round());
         if let Some(norm) = self.numbers.norms.borrow().get(&self.session).and_then(|c| c.get(&key)) {
             return *norm;
         }

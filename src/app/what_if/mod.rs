@@ -3,6 +3,7 @@
 
 pub(super) mod answer;
 
+use crate::trace::Rounding;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use crate::session::Session;
 use answer::describe;
 
 /// Values before edits, by run, node and rounding.
-type Befores = HashMap<(usize, NodeId, Option<u8>), Before>;
+type Befores = HashMap<(usize, NodeId, Option<Rounding>), Before>;
 
 /// The edits of a session.
 #[derive(Debug, Default)]
@@ -115,14 +116,14 @@ impl Edits {
 }
 
 fn value_before(w: &WhatIf, nav: &Navigator, run: usize, node: NodeId) -> Option<Before> {
-    let Some(digits) = nav.round() else {
+    let Some(rounding) = nav.round() else {
         let changes = Changes::of(w.base(), &nav.session, run).ok()?;
         return Some(changes.map_or(Before::None, |c| c.before(node)));
     };
     let Some(old) = w.base().run_named(&nav.session.runs[run].name) else {
         return Some(Before::None);
     };
-    let before = w.base().rounded(old, digits).ok()?;
-    let after = nav.session.rounded(run, digits).ok()?;
+    let before = w.base().rounded(old, rounding).ok()?;
+    let after = nav.session.rounded(run, rounding).ok()?;
     Some(Changes::between(&before, &after).before(node))
 }

@@ -29,7 +29,7 @@ use crate::program::{Affine, NodeId, Op, Pick, Program};
 use crate::session::{AnyBindings, RunKind, Session};
 use crate::tensor::{Precision, Real, Tensor, Value};
 use crate::text::{Msg, escape};
-use crate::trace::{Bindings, RunError};
+use crate::trace::{Bindings, Rounder, Rounding, RunError};
 use alias::{Idle, Resolver, Table, Target};
 use differences::differences;
 use fit::{Reading, fit};
@@ -48,6 +48,8 @@ pub struct Options {
     pub tolerance: Tolerance,
     /// A person's own table of names.
     pub names: Option<Table>,
+    /// How our side rounds every number.
+    pub rounding: Option<Rounding>,
 }
 
 /// Why nothing could be compared.
@@ -86,6 +88,7 @@ pub fn compare(session: &Session, run: usize, reference: &Reference, options: &O
         tolerance: options.tolerance,
         parameters: session.precision,
         held: session.held(run),
+        rounder: options.rounding.or(session.rounding).map(Rounder::from),
     };
     let bindings = session.bindings(run);
     let (wide, narrow): (Bindings<f64>, Bindings<f32>) = match &*bindings {

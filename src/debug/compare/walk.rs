@@ -14,8 +14,11 @@ use super::reference::Reference;
 use super::report::{Against, Checked, Place};
 use super::{noise, pattern};
 use crate::program::{Binary, Leaf, Node, NodeId, Op, Program, Reduction};
-use crate::tensor::{DType, Pool, Precision, Real, Tensor, Value};
-use crate::trace::{Bindings, ChainSink, Flow, Keep, Pinned, PinnedSink, RunError, Settings, Sink, evaluate, run_with};
+use crate::tensor::{DType, NumberType, Pool, Precision, Real, Tensor, Value};
+use crate::trace::{
+    Bindings, ChainSink, Flow, Keep, Pinned, PinnedSink, Rounder, Rounding, RunError, Settings, Sink, evaluate,
+    run_with,
+};
 
 /// A tensor of the reference that stands for a node.
 #[derive(Clone, Debug)]
@@ -37,6 +40,8 @@ pub(super) struct Plan<'a> {
     pub parameters: Precision,
     /// Cells of the run that are edited.
     pub held: &'a Pinned,
+    /// How the run rounds every number.
+    pub rounder: Option<Rounder>,
 }
 
 impl Plan<'_> {
@@ -86,7 +91,8 @@ pub(super) fn walk<T: Real, U: Real>(
         pool: Arc::default(),
         found: Vec::new(),
     };
-    let settings = Settings { keep: Keep::only(plan.program, |_| false), timed: false, ..Settings::default() };
+    let keep = Keep::only(plan.program, |_| false);
+    let settings = Settings { keep, timed: false, rounder: plan.rounder.clone(), ..Settings::default() };
     let mut sink = ChainSink(PinnedSink(plan.held), &mut walker);
     run_with(plan.program, main, &settings, &mut sink)?;
     Ok(walker.found)
@@ -152,14 +158,20 @@ impl<U: Real> Walker<'_, U> {
             Value::Bool(t) => Value::Bool(t.clone()),
             Value::Float(_) if matches!(node.op, Op::Leaf(Leaf::Parameter | Leaf::Input(_))) => {
                 let value = self.bindings[&node.path].reshaped(node.shape);
-                self.plan.held.apply(id, value)
+                self.plan.held.apply(id, self.rounded(program, id, value))
             }
             Value::Float(_) => {
                 let operand = |i: NodeId| self.values[i.index()].as_ref().expect("operands come first");
                 let value = evaluate(program, id, &operand, &self.pool);
-                self.plan.held.apply(id, value)
+                self.plan.held.apply(id, self.rounded(program, id, value))
             }
         }
+    }
+
+    /// A value as the run rounds it.
+    fn rounded(&self, program: &Program, id: NodeId, value: Value<U>) -> Value<U> {
+        let rounded = self.plan.rounder.as_ref().and_then(|r| r.round(program, id, &value));
+        rounded.map_or(value, |(rounded, _)| rounded)
     }
 
     /// The number type that a tensor of the reference comes from, as a node.
@@ -181,7 +193,9 @@ impl<U: Real> Walker<'_, U> {
             Op::Leaf(Leaf::Parameter) => of(self.plan.parameters),
             _ => Unit::F64,
         };
-        (node.inputs.iter().map(|i| self.units[i.index()])).chain([own, of(T::PRECISION)]).max().unwrap_or(own)
+        let rounded = self.plan.rounder.as_ref().map(|r| unit_of_rounding(r.to));
+        let inputs = node.inputs.iter().map(|i| self.units[i.index()]);
+        inputs.chain([own, of(T::PRECISION)]).chain(rounded).max().unwrap_or(own)
     }
 
     fn holds_scores(&self, node: &Node) -> bool {
@@ -290,6 +304,15 @@ impl<U: Real> Walker<'_, U> {
         if program.users(id).is_empty() {
             self.values[id.index()] = None;
         }
+    }
+}
+
+/// The number type that rounded numbers are compared in: the nearest that is at least as coarse, where there is one.
+fn unit_of_rounding(rounding: Rounding) -> Unit {
+    match rounding {
+        Rounding::Type(NumberType::F16 | NumberType::Tf32) => Unit::F16,
+        Rounding::Type(NumberType::Bf16 | NumberType::Fp8E4m3 | NumberType::Fp8E5m2) => Unit::Bf16,
+        Rounding::Decimals(_) => Unit::F64,
     }
 }
 

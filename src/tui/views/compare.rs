@@ -10,8 +10,8 @@ use crate::app::views::compare::Standing;
 use crate::debug::compare::words::worst;
 use crate::debug::compare::{Mode, State};
 use crate::text::{Align, Msg, NumberFormat, tr};
-use crate::trace::AnyValue;
 use crate::trace::stats::Tally;
+use crate::trace::{AnyValue, Rounding};
 use crate::tui::colour::CellKind;
 use crate::tui::draw::{Look, follow, put};
 use crate::tui::pictures::grid;
@@ -112,11 +112,15 @@ const GRIDS: u16 = 36;
 impl Columns {
     /// Exact beside rounded.
     fn rounded(d: &Navigator, view: &View, look: &Look) -> Option<Self> {
-        let decimals = d.round().unwrap_or(4);
-        let rounded = d.session.rounded(view.run, decimals).ok()?;
+        let rounding = d.round().unwrap_or(Rounding::Decimals(4));
+        let rounded = d.session.rounded(view.run, rounding).ok()?;
         let right = rounded.get(view.node)?;
         let cells = (0..right.shape().len()).map(|i| Some(right.get(i)));
-        let title = Msg::new("tui.compare_title").arg("digits", decimals).arg("symbol", &view.symbol);
+        let title = match rounding {
+            Rounding::Decimals(digits) => Msg::new("tui.compare_title").arg("digits", digits),
+            Rounding::Type(t) => Msg::new("tui.compare_title_type").arg("type", t),
+        };
+        let title = title.arg("symbol", &view.symbol);
         Some(Self {
             title: title.render(look.lang),
             headings: ["tui.compare_exact", "tui.compare_rounded"],

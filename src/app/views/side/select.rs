@@ -1,10 +1,11 @@
 //! Which two runs are side by side: from what was requested to two traces and how their paths fit.
 
+use crate::trace::Rounding;
 use std::sync::Arc;
 
 use super::state::{Pane, Side};
 use crate::app::args::Sides;
-use crate::app::navigator::Navigator;
+use crate::app::navigator::{Navigator, rounded_words};
 use crate::debug::side::{Align, Mapping, pair};
 use crate::program::{Block, Name, Program, Site, Stack};
 use crate::session::RunKind;
@@ -34,11 +35,11 @@ pub fn select(nav: &Navigator, what: &Sides) -> Result<Side, Msg> {
             beside_call(nav, training, inference, last)?
         }
         Sides::Cached => with_and_without_cache(nav)?,
-        Sides::Rounded(digits) => {
+        Sides::Rounded(rounding) => {
             let run = nav.step().map_or(0, |s| s.run);
-            let digits = digits.or(nav.round()).unwrap_or(DIGITS);
-            let rounded = nav.session.rounded(run, digits).map_err(cannot)?;
-            let name = Msg::new("tui.rounded").arg("digits", digits);
+            let rounding = rounding.or(nav.round()).unwrap_or(Rounding::Decimals(DIGITS));
+            let rounded = nav.session.rounded(run, rounding).map_err(cannot)?;
+            let name = rounded_words(rounding);
             let exact = pane(nav, run, Msg::new("side.exact"))?;
             let rounded = Pane::made(name, run, rounded);
             ([exact, rounded], Mapping::Same, Align::First)

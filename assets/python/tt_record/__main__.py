@@ -1,0 +1,4 @@
+"""`python -m tt_record`."""
+from .cli import console
+
+console()
