@@ -305,7 +305,8 @@ impl Session {
         let chosen: Vec<bool> = program
             .nodes()
             .map(|(_, n)| match &n.op {
-                Op::Leaf(Leaf::Parameter) if is_param(&n.path) => false,
+                // As the run read them, they are not what is in the file.
+                Op::Leaf(Leaf::Parameter) if is_param(&n.path) => self.rounding.is_some(),
                 Op::Leaf(Leaf::Parameter | Leaf::Input(_)) => true,
                 _ => patterns.is_empty() || only.is_match(&*n.path),
             })

@@ -15,7 +15,7 @@ pub enum NumberType {
     Bf16,
     /// IEEE 754 binary16: 5 bits of exponent, 10 of mantissa.
     F16,
-    /// 4 bits of exponent, 3 of mantissa; no infinity (`float8_e4m3fn`): what is too large is NaN.
+    /// 4 bits of exponent, 3 of mantissa; no infinity (`float8_e4m3fn`): what is too large is its largest number.
     Fp8E4m3,
     /// 5 bits of exponent, 2 of mantissa.
     Fp8E5m2,
@@ -68,21 +68,27 @@ impl NumberType {
         2f64.powi(-self.format().mantissa - 1)
     }
 
-    /// `x` in this type. What is larger than its largest number, rounded, is ±∞, or NaN where the type has no infinity.
+    /// `x` in this type. What is larger than its largest number, rounded, is ±∞, or that number where the type has no
+    /// infinity.
     pub fn round(self, x: f64) -> f64 {
-        let beyond = |x: f64| if self == Self::Fp8E4m3 { f64::NAN } else { x.signum() * f64::INFINITY };
+        self.rounded(x).0
+    }
+
+    /// As [`NumberType::round`], and whether a finite `x` was too large.
+    pub fn rounded(self, x: f64) -> (f64, bool) {
+        let most = if self == Self::Fp8E4m3 { self.largest() } else { f64::INFINITY };
         if x == 0.0 || x.is_nan() {
-            return x;
+            return (x, false);
         }
         if x.is_infinite() {
-            return beyond(x);
+            return (x.signum() * most, false);
         }
         let Format { mantissa, lowest_exponent, largest } = self.format();
         // A binary64 that is not normal is far below the smallest number of each type.
         let exponent = (x.to_bits() >> 52 & 0x7ff) as i32 - 1023;
         let step = 2f64.powi(exponent.max(lowest_exponent) - mantissa);
         let rounded = (x / step).round_ties_even() * step;
-        if rounded.abs() > largest { beyond(x) } else { rounded }
+        if rounded.abs() > largest { (x.signum() * most, true) } else { (rounded, false) }
     }
 }
 

@@ -239,6 +239,17 @@ impl<'t, T: Real> Replay<'t, T> {
         }
     }
 
+    /// Carries out the arithmetic of cell `flat` again: its result.
+    pub fn number(&self, arithmetic: &Arithmetic, flat: usize) -> f64 {
+        let bits = self.replay(arithmetic, flat);
+        match (self.program.node(self.id).dtype, T::PRECISION) {
+            (DType::Float, Precision::F32) => f64::from(f32::from_bits(bits as u32)),
+            (DType::Float, Precision::F64) => f64::from_bits(bits),
+            (DType::Int, _) => bits as i64 as f64,
+            (DType::Bool, _) => bits as f64,
+        }
+    }
+
     /// Carries out the arithmetic of cell `flat` again: the bits of its result.
     pub fn replay(&self, arithmetic: &Arithmetic, flat: usize) -> u64 {
         let float = |x: T| x.bits();
@@ -338,7 +349,8 @@ pub fn replay_node<T: Real>(trace: &Trace<T>, id: NodeId) -> Replayed {
         let arithmetic = replay.arithmetic(*flat);
         let bits = replay.replay(&arithmetic, *flat);
         let bits = match &rounding {
-            Some(rounding) if !matches!(arithmetic, Arithmetic::Given) => {
+            // An edited cell is what it was edited to.
+            Some(rounding) if arithmetic != Arithmetic::Given || trace.held().of(id).is_none() => {
                 let x = match T::PRECISION {
                     Precision::F32 => f64::from(f32::from_bits(bits as u32)),
                     Precision::F64 => f64::from_bits(bits),

@@ -79,7 +79,7 @@ impl FromStr for RoundMode {
 /// Numbers that a rounding lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
-    /// Finite numbers that are ±∞ or NaN in the type.
+    /// Finite numbers that are too large for the type: ±∞ there, or its largest number where it has no infinity.
     pub overflow: u64,
     /// Numbers that are 0 in the type and were not.
     pub flushed: u64,
@@ -120,8 +120,8 @@ impl Rounder {
         let mut lost = Lost::default();
         let one = |x: &T| {
             let x = x.to_f64();
-            let y = of_node.round(x);
-            lost.overflow += u64::from(x.is_finite() && !y.is_finite());
+            let (y, too_large) = of_node.rounded(x);
+            lost.overflow += u64::from(too_large);
             lost.flushed += u64::from(x != 0.0 && y == 0.0);
             T::from_f64(y)
         };
@@ -155,11 +155,20 @@ impl NodeRounding<'_> {
 
     /// A number, rounded.
     pub fn round(&self, x: f64) -> f64 {
+        self.rounded(x).0
+    }
+
+    /// A number, rounded, and whether it was too large.
+    fn rounded(&self, x: f64) -> (f64, bool) {
         match self.to {
-            Rounding::Decimals(digits) => round_to(x, digits),
+            Rounding::Decimals(digits) => (round_to(x, digits), false),
             Rounding::Type(to) => {
-                let (y, lowest) = (to.round(x), -to.largest());
-                if x < lowest && y != lowest && self.hides_scores() { lowest } else { y }
+                let ((y, too_large), lowest) = (to.rounded(x), -to.largest());
+                if x < lowest && (too_large || y < lowest) && self.hides_scores() {
+                    (lowest, false)
+                } else {
+                    (y, too_large)
+                }
             }
         }
     }

@@ -49,6 +49,9 @@ fn roundings_are_the_casts_of_pytorch() {
             assert!(ours.to_bits() == y.to_bits() || ours.is_nan() && y.is_nan(), "{t}: {x:e}: {ours:e}, not {y:e}");
         }
     }
+    for x in [465.0, 1e9, f64::INFINITY] {
+        assert_eq!(NumberType::Fp8E4m3.round(x), 448.0);
+    }
     // 10 bits of mantissa in the range of binary32: the nearest, of two the even one.
     let tf32 = NumberType::Tf32;
     for x in from {
@@ -67,7 +70,7 @@ fn roundings_are_the_casts_of_pytorch() {
 /// Parameters, activations and what is only moved: all are numbers of the type, and what computes them reads such.
 #[rstest]
 fn every_number_of_a_rounded_run_is_of_its_type(
-    #[values("water_class", "bert_block", "encoder_decoder", "gpt_block")] name: &str,
+    #[values("water_class", "encoder_decoder", "gpt_block")] name: &str,
     #[values(NumberType::Bf16, NumberType::F16, NumberType::Fp8E4m3, NumberType::Fp8E5m2, NumberType::Tf32)]
     t: NumberType,
 ) {
@@ -90,7 +93,8 @@ fn every_number_of_a_rounded_run_is_of_its_type(
             assert!(x.is_nan() || t.round(x).to_bits() == x.to_bits(), "{t}: {}[{i}] = {x:e}", node.path);
         }
         let lost = trace.lost(id);
-        assert!(lost.overflow == 0, "{t}: {} overflows {} times", node.path, lost.overflow);
+        let wide = matches!(t, NumberType::Bf16 | NumberType::Tf32);
+        assert!(!wide || lost.overflow == 0, "{t}: {} overflows {} times", node.path, lost.overflow);
     }
     assert!(seen > 1000);
     // A mask hides as before: no row is NaN.
@@ -101,16 +105,26 @@ fn every_number_of_a_rounded_run_is_of_its_type(
     }));
 }
 
+/// A small model with a large number in its table.
+fn edited(value: f64) -> String {
+    let edit = format!("edits: [Cell(path: \"embed.weight\", at: [1, 1], value: {value:?})],\n    runs:");
+    let text = shipped("gpt_block").replacen("runs:", &edit, 1);
+    assert!(text.contains("edits:"));
+    text
+}
+
 /// An embedding that is too large for binary16 is where it overflows first, and bf16 holds it.
 #[test]
 fn overflow_is_counted_where_it_is() {
-    let text = shipped("bert_block").replacen("runs:", "edits: [\"embedding.tokens[3][1] = 200000\"],\n    runs:", 1);
-    assert!(text.contains("edits:"));
-    let session = opened(&text);
+    let session = opened(&edited(200_000.0));
     let lens = Lens::of(&session, 0, Rounding::Type(NumberType::F16), true).expect("runs");
     let first = lens.first_overflow().expect("it overflows");
-    assert_eq!((first.path.as_str(), first.lost.overflow), ("embedding.tokens", 1));
+    assert_eq!((first.path.as_str(), first.lost.overflow), ("embed.weight", 1));
     assert!(first.not_finite == 1 && lens.first() == Some(first));
+    // A type without infinity has its largest number there, which is as lost.
+    let e4m3 = Lens::of(&session, 0, Rounding::Type(NumberType::Fp8E4m3), false).expect("runs");
+    let weight = e4m3.nodes.iter().find(|n| n.path == "embed.weight").expect("shown");
+    assert_eq!((weight.lost.overflow, weight.not_finite), (1, 0));
     let bf16 = Lens::of(&session, 0, Rounding::Type(NumberType::Bf16), false).expect("runs");
     assert_eq!(bf16.lost().overflow, 0);
 }
@@ -118,7 +132,7 @@ fn overflow_is_counted_where_it_is() {
 /// What is named to keep in f32 is what makes the error of the result smallest, and each kind was tried.
 #[test]
 fn each_kind_of_operation_is_tried_in_f32() {
-    let session = opened(&shipped("bert_block"));
+    let session = opened(&shipped("gpt_block"));
     let lens = Lens::of(&session, 0, Rounding::Type(NumberType::Bf16), true).expect("runs");
     assert!(lens.kept.len() >= 5, "{:?}", lens.kept);
     assert!(lens.kept.windows(2).all(|k| k[0].rms <= k[1].rms));
@@ -147,22 +161,22 @@ fn the_option_of_every_command() {
     let doc = json(&run(&["export", "water_class", "--step", "5", "--format", "json", "--round", "bf16"]));
     let text = doc.to_string();
     assert!(text.contains("exact"), "{text}");
-    let check = run(&["check", "bert_block", "--round", "bf16", "--json"]);
+    let check = run(&["check", "gpt_block", "--round", "bf16", "--json"]);
     let lens = &json(&check)["numerics"][0];
     assert_eq!((check.status.code(), &lens["round"], &lens["overflow"]), (Some(0), &"bf16".into(), &0.into()));
     assert!(lens["kept"].as_array().is_some_and(|k| k.len() > 4));
-    let compare = run(&["compare", "bert_block", "--round", "fp8_e5m2", "--json"]);
+    let compare = run(&["compare", "gpt_block", "--round", "fp8_e5m2", "--json"]);
     assert_eq!(json(&compare)["first"].is_null(), compare.status.success());
-    let said = String::from_utf8_lossy(&run(&["play", "bert_block", "-e", "round bf16", "-e", "numerics f16"]).stdout)
+    let said = String::from_utf8_lossy(&run(&["play", "gpt_block", "-e", "round bf16", "-e", "numerics f16"]).stdout)
         .into_owned();
     assert!(said.contains("rounding bf16") && said.contains("f16: "), "{said}");
-    let screen = run(&["snapshot", "bert_block", "--step", "2", "--round", "bf16"]);
+    let screen = run(&["snapshot", "gpt_block", "--step", "2", "--round", "bf16"]);
     assert!(String::from_utf8_lossy(&screen.stdout).contains("every number in bf16"));
     // What is kept is rounded, and its derivations replay with it.
     let (file, folder) = (dir.path().join("x.npz"), dir.path().join("trace"));
     let (file, folder) = (file.to_str().expect("a name"), folder.to_str().expect("a name"));
-    assert!(run(&["record", "bert_block", "--round", "bf16", "-o", file]).status.success());
-    assert!(run(&["record", "bert_block", "--round", "bf16", "-o", folder]).status.success());
+    assert!(run(&["record", "gpt_block", "--round", "bf16", "-o", file]).status.success());
+    assert!(run(&["record", "gpt_block", "--round", "bf16", "-o", folder]).status.success());
     let out = run(&["check", folder]);
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stdout));
     let (session, _) = session::open_trace(folder.as_ref(), Options::default()).expect("opens");
@@ -173,9 +187,12 @@ fn the_option_of_every_command() {
     }
     assert!(run(&["compare", folder, file]).status.success());
     // Tokens are chosen from rounded logits.
-    let made = json(&run(&["generate", "gpt_char", "--max-new", "2", "--greedy", "--round", "bf16", "--json"]));
-    let probs = made["calls"][0]["candidates"].to_string() + &made["calls"].to_string();
-    assert!(!probs.is_empty());
+    let generated = |round: &str| {
+        let out = run(&["generate", "encoder_decoder", "--max-new", "2", "--round", round, "--json"]);
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        json(&out).to_string()
+    };
+    assert_ne!(generated("fp8_e4m3"), generated("exact"));
     let wrong = run(&["steps", "water_class", "--round", "f8"]);
     assert_eq!(wrong.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&wrong.stderr).contains("fp8_e4m3"));
@@ -188,16 +205,16 @@ fn the_option_of_every_command() {
 #[test]
 fn edits_of_a_rounded_run_round() {
     let options = Options { rounding: Some(Rounding::Type(NumberType::Bf16)), ..Options::default() };
-    let plain = syntax::read("test", &shipped("bert_block")).expect("a scenario");
-    let edited = shipped("bert_block").replacen("runs:", "edits: [\"embedding.tokens[0][1] = 0.5\"],\n    runs:", 1);
-    let edited = syntax::read("test", &edited).expect("a scenario");
+    let plain = syntax::read("test", &shipped("gpt_block")).expect("a scenario");
+    let edited = syntax::read("test", &edited(0.5)).expect("a scenario");
     let base = Arc::new(session::open(plain, None, options).expect("opens"));
     base.trace(0).expect("runs");
     let after = session::open(edited, None, options).expect("opens");
     let (a, b) = (after.trace(0).expect("runs"), base.trace(0).expect("runs"));
     let program = a.program();
-    let id = program.find("embedding.tokens").expect("there");
-    let cell = tui_transformer::trace::derive::Cell { node: id, flat: 1 };
+    let id = program.find("embed.weight").expect("there");
+    let width = program.node(id).shape.dims()[1];
+    let cell = tui_transformer::trace::derive::Cell { node: id, flat: width + 1 };
     let what_if = b.what_if(&[tui_transformer::trace::Edit { cell, value: 0.5 }]);
     for (id, node) in program.nodes() {
         let (x, y) = (a.value(id), what_if.value(id));
