@@ -5,7 +5,7 @@
 
 use super::args::{
     Arg, BreakSpec, Change, CompareArgs, Completes, ExportArgs, Expression, FileName, Mode, Place, RunName, Setting,
-    Sides, Speed, StepTarget, Text, Train, TreeArgs, UpdateNumber,
+    Sides, SourceLine, Speed, StepTarget, Text, Train, TreeArgs, UpdateNumber,
 };
 use super::grammar::{self, Slip};
 use super::view::View;
@@ -153,6 +153,7 @@ macro_rules! action_table {
                 FullSum "full-sum";
                 Derivations "derivations";
                 SortBars "sort";
+                Counts "counts" => counts::list;
             }
             Find {
                 Search(Text) "search" => |app, text| search::search(app, text, true);
@@ -192,6 +193,9 @@ macro_rules! action_table {
                 Redo "redo" => what_if::redo;
                 SaveAs(FileName) "save" => what_if::save;
                 SaveSession(FileName) "save-session" => session::save;
+                Reload "reload" => source::reload;
+                AutoReload "auto-reload" => source::auto;
+                Open(SourceLine) "open" => source::open;
                 Checks "checks" => |app| app.checks.list(&app.nav, &mut app.ui);
                 NextFailed "next-failed" => |app| app.checks.go(true, &mut app.nav, &mut app.ui);
                 PrevFailed "prev-failed" => |app| app.checks.go(false, &mut app.nav, &mut app.ui);

@@ -7,6 +7,7 @@ use super::action::Action;
 use super::args::RunName;
 use super::checks::Checks;
 use super::command::Names;
+use super::live::Live;
 use super::navigator::Navigator;
 use super::page::Page;
 use super::quiz::Open;
@@ -36,6 +37,8 @@ pub struct App {
     pub edits: Edits,
     /// The quiz that is open.
     pub quiz: Option<Open>,
+    /// The source that is open.
+    pub live: Live,
     /// What the last frame showed, so that pages have its size.
     pub page: Page,
     /// Where the recorded commands have led to.
@@ -78,6 +81,7 @@ impl App {
             checks: Checks::default(),
             edits: Edits::default(),
             quiz: None,
+            live: Live::default(),
             page: Page::default(),
             placed: Vec::new(),
         };

@@ -35,6 +35,8 @@ pub enum Effect {
         /// Whether an existing file may be replaced.
         overwrite: bool,
     },
+    /// Open the source again, or the one that the line names.
+    Open(Option<String>),
     /// Read what a run is to be compared with.
     Reference(Wanted),
 }

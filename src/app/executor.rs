@@ -59,6 +59,11 @@ pub fn execute(app: &mut App, effects: Vec<Effect>, front: &mut dyn Front) -> bo
     for effect in effects {
         match effect {
             Effect::Quit => quit = true,
+            Effect::Open(line) => {
+                let said = app.ui.messages.said();
+                app.open_source(line.as_deref());
+                app.ui.messages.happened_at(said, &app.nav.state());
+            }
             effect => {
                 let report = one(effect, front);
                 take(app, report);
@@ -71,7 +76,7 @@ pub fn execute(app: &mut App, effects: Vec<Effect>, front: &mut dyn Front) -> bo
 fn one(effect: Effect, front: &mut dyn Front) -> Report {
     let silent = |done: Result<(), Msg>| done.map_or_else(Report::Failed, |()| Report::Silent);
     match effect {
-        Effect::Quit => Report::Silent,
+        Effect::Quit | Effect::Open(_) => Report::Silent,
         Effect::Suspend => silent(front.screen(true)),
         Effect::Redraw => silent(front.screen(false)),
         Effect::Mouse(on) => silent(front.mouse(on)),

@@ -15,6 +15,8 @@ pub enum Input {
     Resize(u16, u16),
     /// Time for the next step of auto-play.
     Tick,
+    /// A watched file changed on disk.
+    Changed,
 }
 
 /// What the mouse did, where.

@@ -24,6 +24,7 @@ pub mod input;
 pub mod jumps;
 pub mod key;
 pub mod keymap;
+pub mod live;
 pub mod measure;
 pub mod messages;
 pub mod navigator;

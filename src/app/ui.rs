@@ -238,7 +238,7 @@ impl Ui {
             // No motion came after the digits.
             Input::Tick => self.counted_view().into_iter().collect(),
             // The screen knows what is under the mouse; sizes are read while drawing.
-            Input::Mouse(_) | Input::Resize(..) => Vec::new(),
+            Input::Mouse(_) | Input::Resize(..) | Input::Changed => Vec::new(),
         }
     }
 

@@ -13,6 +13,9 @@ use crate::text::Msg;
 impl App {
     /// Takes in one event; says what is to be done outside.
     pub fn input(&mut self, input: &Input) -> Vec<Effect> {
+        if *input == Input::Changed {
+            return vec![Effect::Open(None)];
+        }
         let actions = self.ui.input(input, &self.nav);
         if *input == Input::Tick && actions.is_empty() {
             if self.ui.play.on {

@@ -22,6 +22,7 @@ macro_rules! view_table {
             Side side ["~", "g s"],
             Training training ["f12", "g t"],
             Map map ["shift-f1", "g m"],
+            Counts counts ["shift-f2", "g c"],
         }
     };
 }

@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use super::global::Global;
 use super::inputs;
+use super::opener::Sources;
 use super::{Failure, open_recorded, value};
 use crate::app::app::App;
 use crate::app::args::StepTarget;
+use crate::app::live::Live;
 use crate::checkpoint;
 use crate::export::select::Selection;
 use crate::scenario::diagnostic::Diagnostic;
-use crate::scenario::schema::Vocabulary;
 use crate::scenario::{self, Loaded};
 use crate::session::{self, RunKind, Session, Steps};
 use crate::text::{Lang, Msg, escape};
@@ -27,12 +28,24 @@ pub(super) const MAX_PROBLEMS: usize = 20;
 /// # Errors
 /// What is wrong with it; inputs for a scenario, which has its own.
 pub fn load(arg: &Path, inputs: &inputs::Args, lang: Lang) -> Result<Loaded, Failure> {
+    let mut notes = Vec::new();
+    let loaded = load_noting(arg, inputs, lang, &mut notes)?;
+    print_notes(&notes, lang);
+    Ok(loaded)
+}
+
+/// What was assumed, on standard error.
+fn print_notes(notes: &[Msg], lang: Lang) {
+    for note in notes {
+        let _ = writeln!(io::stderr(), "{}", note.render(lang));
+    }
+}
+
+fn load_noting(arg: &Path, inputs: &inputs::Args, lang: Lang, notes: &mut Vec<Msg>) -> Result<Loaded, Failure> {
     let wrong = |d: Diagnostic| Failure::Diagnostic(d.render(lang));
     if checkpoint::is_checkpoint(arg) {
-        let (loaded, notes) = checkpoint::load(arg, &inputs.given()).map_err(wrong)?;
-        for note in notes {
-            let _ = writeln!(io::stderr(), "{}", note.render(lang));
-        }
+        let (loaded, assumed) = checkpoint::load(arg, &inputs.given()).map_err(wrong)?;
+        notes.extend(assumed);
         return Ok(loaded);
     }
     let loaded = scenario::load(arg).map_err(wrong)?;
@@ -69,20 +82,50 @@ pub fn open_at(
         Some(value::DetailName::Full) => Detail::Full,
         _ => Detail::Grouped,
     };
-    let options =
-        session::Options { precision: global.precision(), rounding: None, detail, update: update.unwrap_or(1) as u64 };
+    let options = session::Options {
+        precision: global.precision(),
+        detail,
+        update: update.unwrap_or(1) as u64,
+        ..session::Options::default()
+    };
     open_with(arg, inputs, options, lang)
 }
 
-/// Opens what `arg` names as `options` say.
+/// Opens what `arg` names as `options` say. What is assumed goes to standard error.
 ///
 /// # Errors
 /// Diagnostics of all that is wrong with it.
 pub fn open_with(arg: &Path, inputs: &inputs::Args, options: session::Options, lang: Lang) -> Result<Session, Failure> {
-    if let Some(opened) = open_recorded::open(arg, options, lang) {
+    let mut notes = Vec::new();
+    let opened = open_noting(arg, inputs, options, lang, &mut notes);
+    print_notes(&notes, lang);
+    opened
+}
+
+/// Opens the scenario that `arg` names for its shapes alone: no weights are read or made.
+///
+/// # Errors
+/// Diagnostics of all that is wrong with it.
+pub fn open_shapes(arg: &Path, inputs: &inputs::Args, global: &Global, lang: Lang) -> Result<Session, Failure> {
+    let options = session::Options { precision: global.precision(), shapes: true, ..session::Options::default() };
+    open_with(arg, inputs, options, lang)
+}
+
+/// Opens what `arg` names; what was assumed on the way, or cannot be read of it, goes to `notes`.
+///
+/// # Errors
+/// Diagnostics of all that is wrong with it.
+pub fn open_noting(
+    arg: &Path,
+    inputs: &inputs::Args,
+    options: session::Options,
+    lang: Lang,
+    notes: &mut Vec<Msg>,
+) -> Result<Session, Failure> {
+    if let Some(opened) = open_recorded::open(arg, options, lang, notes) {
         return if inputs.is_given() { Err(inputs::refused(arg).into()) } else { opened };
     }
-    let loaded = load(arg, inputs, lang)?;
+    let loaded = load_noting(arg, inputs, lang, notes)?;
     open_loaded(loaded, options, lang)
 }
 
@@ -92,7 +135,9 @@ pub fn open_with(arg: &Path, inputs: &inputs::Args, options: session::Options, l
 /// Diagnostics of all that is wrong with it.
 pub fn open_loaded(loaded: Loaded, options: session::Options, lang: Lang) -> Result<Session, Failure> {
     let Loaded { scenario, text, file, origin } = loaded;
-    session::open(scenario, origin.as_deref(), options).map_err(|problems| {
+    let opened = session::open(scenario, origin.as_deref(), options);
+    let opened = opened.map(|s| s.read_from(&text));
+    opened.map_err(|problems| {
         let left = problems.len().saturating_sub(MAX_PROBLEMS);
         let mut parts: Vec<String> = problems
             .into_iter()
@@ -146,17 +191,8 @@ pub fn go_to_step(app: &mut App, numbers: &[u32]) -> Result<(), Failure> {
 /// # Errors
 /// Where `output` is such a file.
 pub fn no_input(session: &Session, output: &Path) -> Result<(), Failure> {
-    let Some(origin) = &session.origin else { return Ok(()) };
-    let folder = origin.parent().unwrap_or(Path::new(""));
-    let files = session.scenario.weights.files.iter().map(|f| folder.join(&f.path));
-    let corpora = [Some(&session.scenario.vocabulary), session.scenario.target_vocabulary.as_ref()];
-    let corpora = corpora.into_iter().flatten().filter_map(|v| match v {
-        Vocabulary::Characters(c) => c.corpus_file.as_ref().map(|f| folder.join(f)),
-        _ => None,
-    });
     let Ok(output) = output.canonicalize() else { return Ok(()) };
-    let mut inputs = std::iter::once(origin.clone()).chain(files).chain(corpora);
-    match inputs.find(|i| i.canonicalize().is_ok_and(|i| i == output)) {
+    match session.files().into_iter().find(|i| i.canonicalize().is_ok_and(|i| i == output)) {
         Some(input) => Err(Msg::new("cli.own_input").arg("path", escape(&input.to_string_lossy())).into()),
         None => Ok(()),
     }
@@ -176,4 +212,10 @@ pub fn computed(session: &Session, run: usize) -> Result<(), Failure> {
 /// A run that cannot run.
 pub fn cannot_run(e: &RunError) -> Failure {
     Msg::new("cli.cannot_run").arg("why", e).into()
+}
+
+/// What opens sources while the debugger runs.
+pub fn live(source: &Path, inputs: &inputs::Args, global: &Global, watch: bool, lang: Lang) -> Live {
+    let options = session::Options { precision: global.precision(), ..session::Options::default() };
+    Live { opener: Some(Sources::new(source, inputs, options, lang)), watch, ..Live::default() }
 }

@@ -20,6 +20,7 @@ mod compare_report;
 pub mod completions;
 #[cfg(feature = "tui")]
 pub mod config_template;
+pub mod counts;
 pub mod export;
 pub mod generate;
 pub mod help;
@@ -29,6 +30,7 @@ pub mod new;
 mod numerics;
 pub mod open;
 mod open_recorded;
+mod opener;
 pub mod play;
 pub mod record;
 #[cfg(feature = "tui")]
@@ -136,6 +138,7 @@ fn run(cli: &Cli, lang: Lang) -> Result<(), Failure> {
         Some(Command::Generate(args)) => generate::run(args, &cli.global, lang),
         Some(Command::Tensors(args)) => tensors::run(args, &cli.global, lang),
         Some(Command::Tokenize(args)) => tokenize::run(args, lang),
+        Some(Command::Counts(args)) => counts::run(args, &cli.global, lang),
         Some(Command::New(args)) => new::run(args, lang),
         Some(Command::Worksheet(args)) => worksheet::run(args, &cli.global, lang),
         Some(Command::Completions(args)) => completions::run(args, lang),

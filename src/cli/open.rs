@@ -52,6 +52,9 @@ pub struct Args {
     /// Commands to run first, one a line.
     #[arg(long, value_name = "FILE")]
     pub play: Option<PathBuf>,
+    /// Open the source again when its files change.
+    #[arg(long)]
+    pub watch: bool,
 }
 
 impl Args {
@@ -69,6 +72,7 @@ impl Args {
             || self.theme.is_some()
             || self.glyphs.is_some()
             || self.play.is_some()
+            || self.watch
     }
 }
 
@@ -159,6 +163,7 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
         return Err(Msg::new("tui.not_a_terminal").arg("scenario", escape(&scenario)).into());
     }
     let mut app = App::new(session, run, chosen.settings);
+    app.live = common::live(&args.scenario(), &args.inputs, global, args.watch, lang);
     app.ui.keymap = chosen.keymap;
     app.ui.warn(chosen.warnings);
     if let Some(Selection::One(path)) = &args.step {

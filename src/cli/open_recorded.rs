@@ -12,26 +12,26 @@ use crate::text::{Lang, Msg, escape};
 /// Parts of a trace that a message names.
 const MAX_NAMED: usize = 20;
 
-/// Opens a file of tensors or a trace folder; `None` where `arg` is neither. What of it cannot be read is listed on
-/// standard error.
-pub(super) fn open(arg: &Path, options: Options, lang: Lang) -> Option<Result<Session, Failure>> {
+/// Opens a file of tensors or a trace folder; `None` where `arg` is neither. What of it cannot be read goes to `notes`.
+pub(super) fn open(
+    arg: &Path,
+    options: Options,
+    lang: Lang,
+    notes: &mut Vec<Msg>,
+) -> Option<Result<Session, Failure>> {
     if options.update > 1 && (is_trace_folder(arg) || is_file_of_tensors(arg)) {
         return Some(Err(Msg::new("trace.update").into()));
     }
     if is_trace_folder(arg) {
-        Some(trace(arg, options, lang))
+        Some(trace(arg, options, lang, notes))
     } else if is_file_of_tensors(arg) {
-        Some(recording(arg, options, lang))
+        Some(recording(arg, options, lang, notes))
     } else {
         None
     }
 }
 
-fn complain(msg: &Msg, lang: Lang) {
-    let _ = writeln!(io::stderr().lock(), "{}", msg.render(lang));
-}
-
-fn recording(arg: &Path, options: Options, lang: Lang) -> Result<Session, Failure> {
+fn recording(arg: &Path, options: Options, lang: Lang, notes: &mut Vec<Msg>) -> Result<Session, Failure> {
     let recording = Recording::open(arg)?;
     if let Some((name, why)) = recording.unreadable.first() {
         let count = recording.unreadable.len();
@@ -41,7 +41,7 @@ fn recording(arg: &Path, options: Options, lang: Lang) -> Result<Session, Failur
             .arg("name", escape(name))
             .arg("why", escape(why))
             .arg("more", if count > 1 { ", …" } else { "" });
-        complain(&msg, lang);
+        notes.push(msg);
     }
     open_recording(recording, options).map_err(|problems| {
         let parts: Vec<String> = problems.into_iter().map(|p| p.msg.render(lang)).collect();
@@ -49,11 +49,11 @@ fn recording(arg: &Path, options: Options, lang: Lang) -> Result<Session, Failur
     })
 }
 
-fn trace(arg: &Path, options: Options, lang: Lang) -> Result<Session, Failure> {
+fn trace(arg: &Path, options: Options, lang: Lang, notes: &mut Vec<Msg>) -> Result<Session, Failure> {
     let (session, damaged) = open_trace(arg, options)?;
     for part in damaged.iter().take(MAX_NAMED) {
         let msg = Msg::new("trace.damaged").arg("file", escape(&part.file)).arg("why", part.why.render(lang));
-        complain(&msg, lang);
+        notes.push(msg);
     }
     Ok(session)
 }

@@ -101,6 +101,7 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     let digits = global.number().unwrap_or_default();
     let settings = Settings { lang, digits, rounding: global.round(), ..Settings::default() };
     let mut app = App::new(session, run, settings);
+    app.live = common::live(&args.scenario, &args.inputs, global, false, lang);
     if let Some(Selection::One(path)) = &args.step {
         common::go_to_step(&mut app, path)?;
     }

@@ -142,6 +142,7 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
         eprintln!("{}", warning.render(chosen.settings.lang));
     }
     let mut app = App::new(session, run, chosen.settings);
+    app.live = common::live(&args.scenario, &args.inputs, global, false, lang);
     app.ui.keymap = chosen.keymap;
     if let Some(Selection::One(path)) = &args.step {
         common::go_to_step(&mut app, path)?;

@@ -7,6 +7,7 @@ pub mod cache;
 pub mod causality;
 pub mod compare;
 pub mod condition;
+pub mod counts;
 pub mod eval_context;
 pub mod expected;
 pub mod expr;

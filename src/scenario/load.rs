@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::diagnostic::{Diagnostic, Problem, nearest};
 use super::schema::Scenario;
-use super::{EMBEDDED, guard, place, syntax};
+use super::{EMBEDDED, LESSONS, guard, place, syntax};
 use crate::text::{Msg, escape};
 
 /// A scenario and where it came from.
@@ -47,7 +47,7 @@ pub fn load(arg: &Path) -> Result<Loaded, Diagnostic> {
 
 /// The text of an embedded scenario, unless a file of that name is there.
 fn embedded(arg: &Path) -> Option<&'static str> {
-    let (_, text) = EMBEDDED.iter().find(|(name, _)| Path::new(name) == arg)?;
+    let (_, text) = EMBEDDED.iter().chain(LESSONS).find(|(name, _)| Path::new(name) == arg)?;
     (!arg.is_file()).then_some(*text)
 }
 
@@ -89,7 +89,7 @@ fn unreadable(file: &str, e: &std::io::Error) -> Diagnostic {
 }
 
 fn embedded_names() -> Msg {
-    let names: Vec<&str> = EMBEDDED.iter().map(|e| e.0).collect();
+    let names: Vec<&str> = EMBEDDED.iter().chain(LESSONS).map(|e| e.0).collect();
     Msg::new("scenario.embedded_list").arg("names", names.join(", "))
 }
 
@@ -99,7 +99,7 @@ fn absent(file: &str, e: &std::io::Error) -> Diagnostic {
     if !matches!(e.kind(), NotFound | NotADirectory | InvalidFilename | InvalidInput) {
         return unreadable(file, e);
     }
-    let names: Vec<&str> = EMBEDDED.iter().map(|e| e.0).collect();
+    let names: Vec<&str> = EMBEDDED.iter().chain(LESSONS).map(|e| e.0).collect();
     let help = match nearest(file, names.iter().copied()) {
         Some(name) => Msg::new("scenario.nearest_embedded").arg("name", name).arg("names", names.join(", ")),
         None => embedded_names(),

@@ -8,6 +8,7 @@ pub mod lint;
 mod load;
 mod npz;
 pub mod numbers;
+mod patch;
 pub mod place;
 pub mod reference;
 pub mod rewrite;
@@ -21,6 +22,7 @@ pub mod weights;
 mod write;
 
 pub use load::{Loaded, load};
+pub use patch::patched;
 pub use schema::Scenario;
 pub use write::{set, setting, write};
 
@@ -37,6 +39,14 @@ pub const EMBEDDED: &[(&str, &str)] = &[
     ("post_or_pre", include_str!("../../scenarios/post_or_pre.ron")),
     ("water_class_trained", include_str!("../../scenarios/water_class_trained.ron")),
     ("train_copy", include_str!("../../scenarios/train_copy.ron")),
+];
+
+/// Lessons that come with the program: name and text. Each shows one thing, with notes.
+pub const LESSONS: &[(&str, &str)] = &[
+    ("order", include_str!("../../scenarios/lessons/order.ron")),
+    ("positions_table", include_str!("../../scenarios/lessons/positions_table.ron")),
+    ("weighted_mean", include_str!("../../scenarios/lessons/weighted_mean.ron")),
+    ("bert_base", include_str!("../../scenarios/lessons/large/bert_base.ron")),
 ];
 
 /// RON as scenarios are written: `Some(…)` may be left out, nesting is limited.

@@ -133,6 +133,77 @@ pub fn value(text: &str, path: &str) -> Option<Written> {
     }
 }
 
+/// A value with parts: a struct, a variant, a list or a map.
+#[derive(Clone, Debug)]
+pub struct Parts<'a> {
+    /// The name before the bracket, empty where there is none.
+    pub head: &'a str,
+    /// The bracket.
+    pub open: u8,
+    /// Keys, where the parts have some, and where the values are.
+    pub children: Vec<(Option<String>, std::ops::Range<usize>)>,
+}
+
+impl Parts<'_> {
+    /// Whether they are fields, or entries of a map.
+    pub fn is_keyed(&self) -> bool {
+        self.children.first().is_some_and(|c| c.0.is_some()) || self.open == b'{'
+    }
+
+    /// Whether they are the one value in parentheses that a variant has.
+    pub fn is_variant(&self) -> bool {
+        self.open == b'(' && self.children.len() == 1 && !self.is_keyed()
+    }
+
+    /// The value of a key.
+    pub fn get(&self, key: &str) -> Option<std::ops::Range<usize>> {
+        self.children.iter().find(|c| c.0.as_deref() == Some(key)).map(|c| c.1.clone())
+    }
+}
+
+/// Where the value of a whole text is.
+pub fn whole(text: &str) -> std::ops::Range<usize> {
+    let mut scan = Scan { text, at: 0 };
+    scan.space();
+    scan.at..scan.at + text[scan.at..].trim_end().len()
+}
+
+/// The parts of the value at `at`; `None` where it has none, such as a number.
+pub fn parts(text: &str, at: std::ops::Range<usize>) -> Option<Parts<'_>> {
+    let mut scan = Scan { text, at: at.start };
+    if raw_string(&text.as_bytes()[at.start..]).is_some() {
+        return None;
+    }
+    let head = scan.name();
+    scan.at += head.len();
+    scan.space();
+    let open = scan.peek().filter(|c| matches!(c, b'(' | b'[' | b'{')).filter(|_| scan.at < at.end)?;
+    let keyed = open == b'{' || open == b'(' && scan.has_fields();
+    scan.at += 1;
+    let mut children = Vec::new();
+    loop {
+        scan.space();
+        if matches!(scan.peek()?, b')' | b']' | b'}') {
+            return Some(Parts { head, open, children });
+        }
+        let key = if keyed {
+            let start = scan.at;
+            scan.token();
+            let own = &text[start..scan.at];
+            scan.space();
+            scan.at += usize::from(scan.peek()? == b':');
+            scan.space();
+            Some(if own.starts_with('"') { ron::from_str(own).ok()? } else { own.to_owned() })
+        } else {
+            None
+        };
+        let start = scan.at;
+        scan.skip();
+        children.push((key, start..start + text[start..scan.at].trim_end().len()));
+        scan.comma();
+    }
+}
+
 /// Line and column of byte `at`, both from 1; the column counts characters.
 pub fn line_column(text: &str, at: usize) -> (usize, usize) {
     let at = text.floor_char_boundary(at.min(text.len()));

@@ -106,6 +106,8 @@ pub struct Session {
     pub scenario: Scenario,
     /// Where it came from; what it names is looked for beside it.
     pub origin: Option<PathBuf>,
+    /// The text of its file, where it was read from one; what is saved keeps the comments.
+    pub text: Option<Arc<str>>,
     /// Number type.
     pub precision: Precision,
     /// How its runs round every number before it is used.
@@ -158,6 +160,26 @@ impl Session {
 }
 
 impl Session {
+    /// The same, with the text that it was read from.
+    #[must_use]
+    pub fn read_from(self, text: &str) -> Self {
+        Self { text: Some(text.into()), ..self }
+    }
+
+    /// The files that it was read from: the scenario, its weights, its corpora and tokenizers.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let Some(origin) = &self.origin else { return Vec::new() };
+        let folder = origin.parent().unwrap_or(std::path::Path::new(""));
+        let weights = self.scenario.weights.files.iter().map(|f| folder.join(&f.path));
+        let vocabularies = [Some(&self.scenario.vocabulary), self.scenario.target_vocabulary.as_ref()];
+        let corpora = vocabularies.into_iter().flatten().filter_map(|v| match v {
+            schema::Vocabulary::Characters(c) => c.corpus_file.as_ref().map(|f| folder.join(f)),
+            schema::Vocabulary::Tokenizer { file, .. } => Some(folder.join(file)),
+            schema::Vocabulary::Words(_) | schema::Vocabulary::Size(_) => None,
+        });
+        std::iter::once(origin.clone()).chain(weights).chain(corpora).collect()
+    }
+
     /// Settings of the first training run.
     pub fn optimiser(&self) -> schema::Optimiser {
         self.scenario

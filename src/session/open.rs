@@ -23,7 +23,7 @@ use crate::scenario::guard;
 use crate::scenario::schema::{self, Decode, Scenario, ViewSpec, Vocabulary};
 use crate::scenario::symbols::is_name;
 use crate::scenario::tokenise::Vocab;
-use crate::scenario::weights;
+use crate::scenario::weights::{self, Coverage};
 use crate::source::{Mapped, Tokenizer};
 use crate::tensor::{Precision, Slice};
 use crate::text::{Msg, escape};
@@ -43,6 +43,8 @@ pub struct Options {
     /// Open the first training run's update with this number, counted from 1: all runs are then those of the
     /// parameters before it. 0 and 1 are the first.
     pub update: u64,
+    /// Only shapes are wanted: no weights are read or made, and no run can run.
+    pub shapes: bool,
 }
 
 /// More numbers than are made only to see what else is wrong.
@@ -156,7 +158,10 @@ pub(super) fn open_beside(
     }
     let base = base.filter(|b| b.precision == precision);
     let known = base.map(|b| b.known(&scenario.weights));
+    let nothing = Coverage::default();
     let loaded = match precision {
+        Precision::F64 if options.shapes => Ok((AnyBindings::F64(HashMap::new()), nothing)),
+        Precision::F32 if options.shapes => Ok((AnyBindings::F32(HashMap::new()), nothing)),
         Precision::F64 => weights::load(&scenario.weights, &specs, &locate, &|spec| known.as_ref()?.get_f64(spec))
             .map(|(b, c)| (AnyBindings::F64(b), c)),
         Precision::F32 => weights::load(&scenario.weights, &specs, &locate, &|spec| known.as_ref()?.get_f32(spec))
@@ -173,6 +178,7 @@ pub(super) fn open_beside(
     let mut session = Session {
         scenario,
         origin: origin.map(Path::to_owned),
+        text: None,
         precision,
         rounding: options.rounding,
         source_words,
@@ -189,6 +195,9 @@ pub(super) fn open_beside(
         run_steps: Mutex::default(),
     };
     session.runs = runs(&session, &changed, vocab).map_err(|p| vec![p])?;
+    if options.shapes {
+        return Ok(session);
+    }
     let resolved = resolve(&session)?;
     let made = base.map_or(options.update.saturating_sub(1), |b| b.updates);
     if let Some(base) = base.filter(|_| made > 0) {

@@ -87,7 +87,7 @@ impl Session {
             precision: given.then_some(self.precision),
             rounding: self.rounding,
             detail: self.detail,
-            update: 0,
+            ..Options::default()
         };
         if !given && self.updates > 0 {
             let msg = Msg::new("edit.after_updates").arg("updates", self.updates);
@@ -165,6 +165,7 @@ impl Session {
         let mut next = Self {
             scenario: scenario.clone(),
             origin: self.origin.clone(),
+            text: self.text.clone(),
             precision: self.precision,
             rounding: self.rounding,
             source_words: self.source_words.clone(),

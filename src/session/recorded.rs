@@ -50,6 +50,7 @@ pub fn open_recording(recording: Recording, options: Options) -> Result<Session,
     Ok(Session {
         scenario,
         origin: Some(recording.name.clone().into()),
+        text: None,
         precision,
         rounding: None,
         source_words: Vocab::default(),

@@ -73,6 +73,7 @@ pub fn open_trace(path: &Path, options: Options) -> Result<(Session, Vec<Damaged
     let mut session = Session {
         scenario,
         origin: doc.origin,
+        text: None,
         precision: doc.precision,
         rounding: doc.rounding,
         source_words: doc.source_words.indexed(),

@@ -179,6 +179,7 @@ impl Session {
         Self {
             scenario: self.scenario.clone(),
             origin: self.origin.clone(),
+            text: self.text.clone(),
             precision: self.precision,
             rounding: self.rounding,
             source_words: self.source_words.clone(),

@@ -1,6 +1,7 @@
 //! The event loop: waits, drains what has come, and draws only after a change.
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
@@ -9,6 +10,7 @@ use ratatui::Frame;
 use super::effects::Terminal;
 use super::event::Event;
 use super::terminal::{self, Screen};
+use super::watch::Watcher;
 use super::{input, signals};
 use crate::app::effect::Effect;
 use crate::app::executor::Front;
@@ -24,6 +26,10 @@ pub trait Program {
     fn draw(&mut self, frame: &mut Frame);
     /// Time to the next [`Input::Tick`]; `None` where nothing moves by itself.
     fn interval(&self) -> Option<Duration>;
+    /// Files whose changes are wanted as [`Input::Changed`].
+    fn watched(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
 }
 
 /// What came of an event.
@@ -48,6 +54,7 @@ pub fn run(program: &mut dyn Program) -> io::Result<()> {
     signals::listen(sender.clone())?;
     // Begins to listen for changes of size before the first frame asks for one: a change in between would be lost.
     crossterm::event::poll(Duration::ZERO)?;
+    let watcher = Watcher::new(sender.clone());
     std::thread::Builder::new().name("input".to_owned()).spawn(move || {
         loop {
             let event = match crossterm::event::read() {
@@ -64,10 +71,15 @@ pub fn run(program: &mut dyn Program) -> io::Result<()> {
             }
         }
     })?;
-    drive(program, &mut screen, &events)
+    drive(program, &mut screen, &events, watcher)
 }
 
-fn drive(program: &mut dyn Program, screen: &mut Screen, events: &Receiver<Event>) -> io::Result<()> {
+fn drive(
+    program: &mut dyn Program,
+    screen: &mut Screen,
+    events: &Receiver<Event>,
+    mut watcher: Watcher,
+) -> io::Result<()> {
     let mut changed = true;
     let mut ticked = Instant::now();
     loop {
@@ -75,6 +87,7 @@ fn drive(program: &mut dyn Program, screen: &mut Screen, events: &Receiver<Event
             screen.draw(|frame| program.draw(frame))?;
             changed = false;
         }
+        watcher.set(&program.watched());
         let first = match program.interval() {
             None => {
                 let event = events.recv();

@@ -19,4 +19,5 @@ pub mod snapshot;
 pub mod terminal;
 pub mod theme;
 mod views;
+mod watch;
 pub mod widgets;

@@ -1,6 +1,7 @@
 //! The application on the event loop: input in, frames out.
 
 use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use ratatui::Frame;
@@ -182,6 +183,10 @@ impl Program for OnTerminal {
 
     fn interval(&self) -> Option<Duration> {
         self.app.interval()
+    }
+
+    fn watched(&self) -> Vec<PathBuf> {
+        self.app.live.files(&self.app.nav.session)
     }
 }
 

@@ -186,6 +186,9 @@ fn title(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
             let _ = write!(left, " · {}", loss.render(look.lang));
         }
     }
+    if app.live.broken.is_some() {
+        let _ = write!(left, " · {}", tr(look.lang, "live.is_broken"));
+    }
     if app.ui.play.on {
         let _ = write!(left, " · {} {}/s", tr(look.lang, "tui.playing"), app.ui.play.per_second());
     }

@@ -33,6 +33,7 @@ impl Program for Shown {
             Input::Mouse(m) => format!("mouse {} {}", m.x, m.y),
             Input::Resize(w, h) => format!("size {w} {h}"),
             Input::Tick => "tick".to_owned(),
+            Input::Changed => "changed".to_owned(),
         });
         for action in self.ui.input(&input, &()) {
             match self.ui.update(action, &()) {

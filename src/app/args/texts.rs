@@ -35,6 +35,8 @@ texts! {
     Change "[NAME[I,J] = VALUE | head NAME.I | layer NAME | token …]" Places;
     /// A run; empty: the next one, or the one looked at.
     RunName "[RUN]" Runs;
+    /// A source and its inputs, as on the command line.
+    SourceLine "SOURCE [--text TEXT …]" Words;
     /// A file; empty: a name is proposed.
     FileName "[FILE]" Words;
 }

@@ -4,6 +4,7 @@ mod bookmarks;
 mod breakpoints;
 pub(super) mod compare;
 mod copy;
+mod counts;
 mod cursor;
 mod export;
 mod numerics;
@@ -12,6 +13,7 @@ mod quiz;
 mod runs;
 mod search;
 mod session;
+mod source;
 mod walk;
 mod what_if;
 mod why;
@@ -19,7 +21,8 @@ mod why;
 use super::action::{Action, action_table};
 use super::app::App;
 use super::args::{
-    BreakSpec, Change, CompareArgs, ExportArgs, Expression, FileName, Mode, Place, RunName, Setting, Sides, Speed,
+    BreakSpec, Change, CompareArgs, ExportArgs, Expression, FileName, Mode, Place, RunName, Setting, Sides, SourceLine,
+    Speed,
     StepTarget, Text, Train, TreeArgs, UpdateNumber,
 };
 use super::breakpoints::list;

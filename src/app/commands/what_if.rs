@@ -16,7 +16,7 @@ use crate::app::what_if::answer::{ablation, answer, describe};
 use crate::debug::expr::{ExprError, Fault};
 use crate::debug::whatif::{self, Command, Edit, EditContext, Report, Slip};
 use crate::scenario::diagnostic::Problem;
-use crate::scenario::{syntax, write};
+use crate::scenario::{patched, syntax, write};
 use crate::text::{Lang, Msg, escape};
 
 /// Most problems that one message lists.
@@ -170,10 +170,16 @@ fn scenario(edits: &mut Edits, nav: &Navigator, name: &str) -> Result<Effect, Ms
     let name = if name.is_empty() { format!("{stem}-edited.ron") } else { name.to_owned() };
     let path = Path::new(&name);
     let folder = path.parent().unwrap_or(Path::new(""));
-    let text = write(&whatif::saved(edits.what_if(&nav.session), folder)?);
+    let what_if = edits.what_if(&nav.session);
+    let saved = whatif::saved(what_if, folder)?;
+    let base = what_if.base();
+    let text = match &base.text {
+        Some(text) => patched(text, &saved),
+        None => write(&saved),
+    };
     // What could not be opened again is not written.
     let back = syntax::read(&name, &text).map(|back| write(&back));
-    if back.as_ref().ok() != Some(&text) {
+    if back.ok() != Some(write(&saved)) {
         return Err(Msg::new("edit.unwritable"));
     }
     Ok(Effect::write(path, text))

@@ -4,6 +4,7 @@
 pub mod cache;
 pub mod compare;
 pub mod costs;
+pub mod counts;
 pub mod debug;
 pub mod heads;
 pub mod layers;

@@ -13,6 +13,7 @@ use super::of_session::OfSession;
 use crate::debug::whatif::{self, Before, Changes, WhatIf};
 use crate::program::NodeId;
 use crate::session::Session;
+use crate::text::Lang;
 
 use answer::describe;
 
@@ -58,6 +59,30 @@ impl Edits {
     /// The edited session.
     pub(super) fn session(&self) -> Option<Arc<Session>> {
         self.what_if.as_ref().map(|w| Arc::clone(w.session()))
+    }
+
+    /// The edits of this session, in order.
+    pub(super) fn all(&self, nav: &Navigator) -> Vec<whatif::Edit> {
+        self.active(nav).map_or_else(Vec::new, |w| w.edits().to_vec())
+    }
+
+    /// Makes `edits` in another session. Returns those that do not fit it, and why.
+    pub(super) fn make_again(
+        &mut self,
+        session: &Arc<Session>,
+        edits: Vec<whatif::Edit>,
+        lang: Lang,
+    ) -> Vec<(String, String)> {
+        let mut what_if = WhatIf::new(Arc::clone(session));
+        let mut lost = Vec::new();
+        for edit in edits {
+            let name = describe(&edit);
+            if let Err(problems) = what_if.apply(edit) {
+                lost.push((name, problems.first().map(|p| p.msg.render(lang)).unwrap_or_default()));
+            }
+        }
+        self.what_if = Some(what_if);
+        lost
     }
 
     /// The edits were written to a file.

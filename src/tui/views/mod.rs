@@ -3,6 +3,7 @@
 mod cache;
 mod compare;
 mod costs;
+mod counts;
 mod debug;
 mod heads;
 mod layers;
