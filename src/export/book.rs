@@ -210,7 +210,8 @@ impl Book<'_> {
                         white if white == "#ffffff" => String::new(),
                         colour => format!(" style=\"background:{colour}\""),
                     };
-                    let shown = table.cell(row, column, self.options);
+                    let name = table.name(row, column).map(|n| format!("<small> {}</small>", markup(&n)));
+                    let shown = table.cell(row, column, self.options) + &name.unwrap_or_default();
                     write!(out, "<td id=\"c{}\"{colour}>{shown}</td>", self.id(at, v, flat))?;
                 }
                 writeln!(out, "</tr>")?;

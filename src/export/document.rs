@@ -208,6 +208,11 @@ pub fn tensor(s: &Session, trace: &AnyTrace, view: &View) -> TensorDoc {
             v => CellValues::Int(view.cells.flats().map(|i| v.get(i) as i64).collect()),
         }),
     };
+    let words = s.id_words(view.run, view.node);
+    let names = match (&values, words) {
+        (CellValues::Int(ids), Some(words)) => ids.iter().map(|id| words.word(*id)).collect(),
+        _ => Vec::new(),
+    };
     let shape = view.shape();
     TensorDoc {
         symbol: view.symbol.clone(),
@@ -219,6 +224,7 @@ pub fn tensor(s: &Session, trace: &AnyTrace, view: &View) -> TensorDoc {
         rows,
         columns,
         values,
+        names,
         blanks: std::collections::BTreeMap::new(),
     }
 }

@@ -131,7 +131,8 @@ fn write_table(
             write!(out, "<th scope=\"row\">{}</th>", markup(&table.row_label(row)))?;
         }
         for &column in &table.columns {
-            let shown = table.cell(row, column, options);
+            let name = table.name(row, column).map(|n| format!("<small> {}</small>", markup(&n))).unwrap_or_default();
+            let shown = table.cell(row, column, options) + &name;
             match (row, column) {
                 (Some(r), Some(c)) => {
                     let colour = colour(tensor, table.flat(r, c), top);

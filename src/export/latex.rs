@@ -32,7 +32,6 @@ const PREAMBLE: &str = r"% Compile with xelatex; the ctex package sets the Chine
 /// What a part needs of the document that includes it.
 const NEEDS: &str = r"% For \input: the document needs ctex (xelatex), amsmath, amssymb and graphicx.
 \providecommand{\fitted}[1]{\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{#1}}
-esizebox{\ifdim\width>\linewidth\linewidth\else\widthi}{!}{#1}}
 ";
 
 pub(super) fn begin(out: &mut impl Write, options: &Options) -> io::Result<()> {
@@ -164,7 +163,9 @@ fn write_tensor(out: &mut impl Write, tensor: &TensorDoc, options: &Options) -> 
         if !table.label.is_empty() {
             writeln!(out, "\\par {}\\par\\smallskip", code(&table.label))?;
         }
-        write_table(out, table, options)?;
+        for page in table.pages(options) {
+            write_table(out, &page, options)?;
+        }
     }
     if tables.left_out > 0 {
         let text = blocks_left_out_text(tables.left_out, options);
@@ -184,8 +185,11 @@ fn write_table(out: &mut impl Write, table: &Table<'_>, options: &Options) -> io
         if table.has_rows {
             write!(out, "{} & ", plain(&table.row_label(row)))?;
         }
-        let cells: Vec<String> =
-            table.columns.iter().map(|&column| number(&table.cell(row, column, options))).collect();
+        let cell = |&column: &Option<usize>| {
+            let name = table.name(row, column).map(|n| format!(" ({})", plain(&n))).unwrap_or_default();
+            number(&table.cell(row, column, options)) + &name
+        };
+        let cells: Vec<String> = table.columns.iter().map(cell).collect();
         writeln!(out, "{} \\\\", cells.join(" & "))?;
     }
     writeln!(out, "\\end{{tabular}}}}\\par\\medskip")

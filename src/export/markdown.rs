@@ -98,7 +98,8 @@ fn write_table(out: &mut impl Write, table: &Table<'_>, options: &Options) -> io
             write!(out, " {} |", escaped(&table.row_label(row)))?;
         }
         for &column in &table.columns {
-            write!(out, " {} |", table.cell(row, column, options))?;
+            let name = table.name(row, column).map(|n| format!(" ({})", escaped(&n))).unwrap_or_default();
+            write!(out, " {}{name} |", table.cell(row, column, options))?;
         }
         writeln!(out)?;
     }

@@ -4,6 +4,11 @@ use super::Options;
 use super::doc::TensorDoc;
 use crate::text::escape;
 
+/// Characters of a table across an A4 page with margins of 2 cm.
+const PAGE_WIDTH: usize = 88;
+/// Rows of a table down such a page.
+const PAGE_ROWS: usize = 42;
+
 /// One table of a tensor.
 pub(super) struct Table<'t> {
     tensor: &'t TensorDoc,
@@ -80,7 +85,7 @@ fn ends(n: usize, max: usize) -> Vec<Option<usize>> {
     (0..head).map(Some).chain([None]).chain((n - tail..n).map(Some)).collect()
 }
 
-impl Table<'_> {
+impl<'t> Table<'t> {
     /// The label of a row: its token, or its number; `…` for those left out. Escaped.
     pub fn row_label(&self, row: Option<usize>) -> String {
         label(&self.tensor.rows, row)
@@ -94,6 +99,50 @@ impl Table<'_> {
     /// Row-major position of a cell in the tensor.
     pub fn flat(&self, row: usize, column: usize) -> usize {
         self.offset + row * self.width + column
+    }
+
+    /// The word that the id of a cell stands for. Escaped.
+    pub fn name(&self, row: Option<usize>, column: Option<usize>) -> Option<String> {
+        let flat = self.flat(row?, column?);
+        let blank = self.tensor.blanks.contains_key(&flat);
+        self.tensor.names.get(flat).filter(|_| !blank).map(|n| escape(n).into_owned())
+    }
+
+    /// The table in parts that fit a printed page: columns as far as [`PAGE_WIDTH`] characters go, [`PAGE_ROWS`] rows.
+    pub fn pages(&self, options: &Options) -> Vec<Table<'t>> {
+        let shown = |row, column| {
+            let name = self.name(row, column).map_or(0, |n| options.cells.width(&n) + 3);
+            options.cells.width(&self.cell(row, column, options)) + name
+        };
+        let width = |column: Option<usize>| {
+            let cells = self.rows.iter().map(|row| shown(*row, column)).max().unwrap_or(0);
+            cells.max(options.cells.width(&self.column_label(column))) + 2
+        };
+        let label = self.rows.iter().map(|row| options.cells.width(&self.row_label(*row))).max().unwrap_or(0);
+        let label = if self.has_rows { label + 2 } else { 0 };
+        let mut groups: Vec<Vec<Option<usize>>> = Vec::new();
+        let mut used = 0;
+        for &column in &self.columns {
+            let width = width(column);
+            match groups.last_mut() {
+                Some(group) if used + width <= PAGE_WIDTH => group.push(column),
+                _ => {
+                    groups.push(vec![column]);
+                    used = label;
+                }
+            }
+            used += width;
+        }
+        let rows = self.rows.chunks(PAGE_ROWS);
+        rows.flat_map(|rows| {
+            groups.iter().map(|columns| Table {
+                label: self.label.clone(),
+                rows: rows.to_vec(),
+                columns: columns.clone(),
+                ..*self
+            })
+        })
+        .collect()
     }
 
     /// A cell as a person reads it; `…` where it is left out.

@@ -117,7 +117,10 @@ fn write_table(out: &mut impl Write, table: &Table<'_>, options: &Options) -> io
         .rows
         .iter()
         .map(|&row| {
-            let values = table.columns.iter().map(|&column| table.cell(row, column, options));
+            let values = table.columns.iter().map(|&column| {
+                let name = table.name(row, column).map(|n| format!(" ({n})")).unwrap_or_default();
+                table.cell(row, column, options) + &name
+            });
             values.collect()
         })
         .collect();

@@ -65,7 +65,9 @@ fn write_tensor(out: &mut impl Write, tensor: &TensorDoc, options: &Options) -> 
         if !table.label.is_empty() {
             writeln!(out, "{}\n", raw(&table.label))?;
         }
-        write_table(out, table, options)?;
+        for page in table.pages(options) {
+            write_table(out, &page, options)?;
+        }
     }
     if made.left_out > 0 {
         writeln!(out, "\n{}", content(&blocks_left_out_text(made.left_out, options)))?;
@@ -84,7 +86,11 @@ fn write_table(out: &mut impl Write, table: &Table<'_>, options: &Options) -> io
     writeln!(out, "  table.header({corner}{}),", cells(header))?;
     for &row in &table.rows {
         let label = if table.has_rows { format!("[{}], ", content(&table.row_label(row))) } else { String::new() };
-        let texts = table.columns.iter().map(|&c| table.cell(row, c, options)).collect();
+        let text = |&c: &Option<usize>| {
+            let name = table.name(row, c).map(|n| format!(" ({n})")).unwrap_or_default();
+            table.cell(row, c, options) + &name
+        };
+        let texts = table.columns.iter().map(text).collect();
         writeln!(out, "  {label}{},", cells(texts))?;
     }
     writeln!(out, ")")

@@ -107,13 +107,17 @@ impl Session {
     /// Ids of the `len` tokens that a decoding call reads.
     fn call_ids(&self, run: usize, call: u32, batch: usize, len: usize) -> Option<Vec<i64>> {
         let program = &self.runs[run].program;
-        let node = [(Site::Root, Role::Tokens), (Site::Embedding(Some(Side::Target)), Role::Ids)]
-            .into_iter()
-            .filter_map(|(site, role)| program.named(&Name::of(site).then(role).in_call(call)))
-            .find(|id| program.node(*id).shape.dims().last() == Some(&len))?;
+        let read = || {
+            let names = [(Site::Root, Role::Tokens), (Site::Embedding(Some(Side::Target)), Role::Ids)].into_iter();
+            names.filter_map(|(site, role)| program.named(&Name::of(site).then(role).in_call(call)))
+        };
+        let tokens = |id: &NodeId| program.node(*id).shape.dims().last().copied().unwrap_or(0);
+        // What a call has one of, such as the wanted token, is of the last token that it reads.
+        let node = read().find(|id| tokens(id) == len).or_else(|| read().find(|_| len == 1))?;
+        let all = tokens(&node);
         let value = self.trace(run).ok()?.get(node)?;
-        let rows = value.shape().len() / len.max(1);
-        let start = batch.min(rows.saturating_sub(1)) * len;
+        let rows = value.shape().len() / all.max(1);
+        let start = batch.min(rows.saturating_sub(1)) * all + all.checked_sub(len)?;
         Some((start..start + len).map(|i| value.get(i) as i64).collect())
     }
 
