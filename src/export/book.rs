@@ -156,7 +156,7 @@ impl Book<'_> {
         }
         if step.views.is_empty() && step.phase == COMPARISON {
             for (lang, class) in LANGS {
-                if let Some(table) = stages(self.s, lang).map_err(io::Error::other)? {
+                if let Some(table) = stages(self.s, step.run, lang).map_err(io::Error::other)? {
                     write_texts(out, &table, class)?;
                 }
             }

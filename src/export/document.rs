@@ -55,7 +55,7 @@ pub fn document(s: &Session, steps: &Steps, at: usize, step: &Step, settings: &S
         }
     }
     if step.views.is_empty() && step.phase == COMPARISON {
-        doc.table = stages(s, settings.lang)?;
+        doc.table = stages(s, step.run, settings.lang)?;
     }
     let style = Style { number: settings.number, most_terms: settings.terms };
     for view in &step.views {

@@ -42,6 +42,23 @@ pub enum Edit {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         run: Option<String>,
     },
+    /// A part of a layer alone: an attention or a feed-forward network adds nothing; a norm takes mean 0 and divides by
+    /// 1, so that only its γ and β act.
+    Block {
+        /// Its path, such as `encoder.0.ffn`, `decoder.1.cross_attn`, `encoder.0.norm1`.
+        block: String,
+        /// Run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        run: Option<String>,
+    },
+    /// Positions are not known: what is added for them is 0, and rotary positions rotate nothing.
+    Positions {
+        /// Of which side.
+        side: Side,
+        /// Run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        run: Option<String>,
+    },
     /// No other position attends to this one: its scores are −∞ (in linear attention, its key features are 0, for the
     /// position itself too).
     Position {
@@ -59,9 +76,12 @@ impl Edit {
     /// The run that it is for, where it is not for all.
     pub fn run(&self) -> Option<&str> {
         match self {
-            Edit::Cell { run, .. } | Edit::Head { run, .. } | Edit::Layer { run, .. } | Edit::Position { run, .. } => {
-                run.as_deref()
-            }
+            Edit::Cell { run, .. }
+            | Edit::Head { run, .. }
+            | Edit::Layer { run, .. }
+            | Edit::Block { run, .. }
+            | Edit::Positions { run, .. }
+            | Edit::Position { run, .. } => run.as_deref(),
         }
     }
 }

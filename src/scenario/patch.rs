@@ -22,30 +22,45 @@ enum Change {
 /// The text of `new`, made from `text`, the scenario that was changed. Where the changes cannot be made in it, all of
 /// `new` is written anew.
 pub fn patched(text: &str, new: &Scenario) -> String {
-    let after = write(new);
-    let Ok(old) = syntax::read("", text) else { return after };
-    let before = write(&old);
-    let mut changes = Vec::new();
-    differences((&before, place::whole(&before)), (&after, place::whole(&after)), "", &mut changes);
-    let mut out = text.to_owned();
-    // Elements are counted as they were: what goes away does so last, from the end.
-    let (sets, mut removals): (Vec<_>, Vec<_>) = changes.into_iter().partition(|c| matches!(c, Change::Set(..)));
-    removals.reverse();
-    for change in sets.into_iter().chain(removals) {
-        match change {
-            Change::Set(path, value) => {
-                if let Some(next) = set(&out, &path, &value, &after) {
-                    out = next;
-                }
+    let Ok(old) = syntax::read("", text) else { return write(new) };
+    // Without a vocabulary there is no output head, whether the file says so or not.
+    let mut new = new.clone();
+    if old.vocabulary.is_none() {
+        new.model.output.none = old.model.output.none;
+        for (run, was) in new.runs.iter_mut().zip(&old.runs) {
+            if let (Some(model), Some(was)) = (&mut run.with_mut().model, &was.with().model) {
+                model.output.none = was.output.none;
             }
-            Change::Remove(path) => out = remove(&out, &path),
         }
     }
-    // What is read back decides.
-    match syntax::read("", &out) {
-        Ok(back) if write(&back) == after => out,
-        _ => after,
+    let (before, after) = (write(&old), write(&new));
+    let mut changes = Vec::new();
+    differences((&before, place::whole(&before)), (&after, place::whole(&after)), "", &mut changes);
+    // What is read back decides. Choices called `None` are written `r#None` where they could be taken for a field that
+    // is not given: the plain word is tried first.
+    let right = |out: &String| syntax::read("", out).is_ok_and(|back| write(&back) == after);
+    let plain = |value: &str| value.replace("r#None", "None");
+    let tries = [changed(text, &changes, &after, plain), changed(text, &changes, &after, str::to_owned)];
+    tries.into_iter().find(right).unwrap_or(after)
+}
+
+/// The text with the changes, each value written as `style` has it.
+fn changed(text: &str, changes: &[Change], after: &str, style: impl Fn(&str) -> String) -> String {
+    let mut out = text.to_owned();
+    for change in changes {
+        if let Change::Set(path, value) = change
+            && let Some(next) = set(&out, path, &style(value), after)
+        {
+            out = next;
+        }
     }
+    // Elements are counted as they were: what goes away does so last, from the end.
+    for change in changes.iter().rev() {
+        if let Change::Remove(path) = change {
+            out = remove(&out, path);
+        }
+    }
+    out
 }
 
 fn differences(old: (&str, Range<usize>), new: (&str, Range<usize>), path: &str, out: &mut Vec<Change>) {

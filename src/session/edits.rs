@@ -109,6 +109,26 @@ fn hold(program: &Program, edit: &Edit, at: &str, held: &mut Pinned) -> Result<b
                 (0..shape.len()).for_each(|flat| put(id, flat, 0.0));
             }
         }
+        Edit::Block { block, .. } => {
+            let site = Name::parse(block).site;
+            for (id, node) in program.nodes() {
+                let name = &node.name;
+                let own = name.site == site && name.inner.is_empty() && !name.is_gradient();
+                if let Some(value) = without_block(name).filter(|_| own) {
+                    any = true;
+                    (0..node.shape.len()).for_each(|flat| put(id, flat, value));
+                }
+            }
+        }
+        Edit::Positions { side, .. } => {
+            for (id, node) in program.nodes() {
+                let computed = node.dtype == DType::Float && !matches!(node.op, Op::Leaf(_));
+                if let Some(value) = without_positions(&node.name, *side).filter(|_| computed) {
+                    any = true;
+                    (0..node.shape.len()).for_each(|flat| put(id, flat, value));
+                }
+            }
+        }
         Edit::Position { side, at: position, .. } => {
             for (id, node) in program.nodes() {
                 let Some(read) = keys(&node.name, *side) else {
@@ -133,6 +153,35 @@ fn hold(program: &Program, edit: &Edit, at: &str, held: &mut Pinned) -> Result<b
         }
     }
     Ok(any)
+}
+
+/// What a node of a block is, where the block adds nothing: the output of an attention or a feed-forward network, the
+/// statistics of a norm.
+fn without_block(name: &Name) -> Option<f64> {
+    match (name.site.block()?, &name.role) {
+        (Block::SelfAttention | Block::CrossAttention | Block::FeedForward, Role::Out) => Some(0.0),
+        (Block::Norm(_) | Block::PostNorm(_), Role::Mean) => Some(0.0),
+        (Block::Norm(_) | Block::PostNorm(_), Role::Root) => Some(1.0),
+        _ => None,
+    }
+}
+
+/// What a node is where positions are not known: the table that is added, the cosines and sines of a rotation, the
+/// biases of scores.
+fn without_positions(name: &Name, side: Side) -> Option<f64> {
+    if name.is_gradient() {
+        return None;
+    }
+    match (name.site, &name.role) {
+        (Site::Embedding(Some(of)), Role::Positions) if of == side && name.inner.is_empty() => Some(0.0),
+        (Site::Rotary(stack), Role::Cos) if stack.side() == side => Some(1.0),
+        (Site::Rotary(stack), Role::Sin) if stack.side() == side => Some(0.0),
+        (Site::Stack(stack) | Site::Layer(stack, _, Block::SelfAttention), role) if stack.side() == side => {
+            let adds = *role == Role::Relative || *role == Role::parse("alibi");
+            adds.then_some(0.0)
+        }
+        _ => None,
+    }
 }
 
 /// Nodes of these names, those of decoding calls too.
@@ -294,6 +343,12 @@ fn nothing(s: &Session, runs: &[usize], edit: &Edit, at: &str) -> Problem {
             unknown("attention", "edit.no_attention", attention, &places(&|name| name.role == Role::Context))
         }
         Edit::Layer { layer, .. } => unknown("layer", "edit.no_layer", layer, &layers()),
+        Edit::Block { block, .. } => {
+            unknown("block", "edit.no_block", block, &places(&|name| without_block(name).is_some()))
+        }
+        Edit::Positions { side, .. } => {
+            Problem::new(format!("{at}.side"), Msg::new("edit.no_positions").arg("side", side.name()))
+        }
         Edit::Position { side, at: position, .. } => Problem::new(
             format!("{at}.at"),
             Msg::new("edit.no_position").arg("position", position).arg("side", side.name()),

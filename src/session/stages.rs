@@ -24,12 +24,17 @@ struct Side<'a> {
     lang: Lang,
 }
 
-/// The table of the stages of the first training run and the first inference run; `None` where one is missing.
+/// The table of the stages of a training run and an inference run: `here` where it is one of the two (or a training's
+/// backward pass or update), else the first of its kind; `None` where one is missing.
 ///
 /// # Errors
 /// Where a run cannot run.
-pub fn stages(session: &Session, lang: Lang) -> Result<Option<Table>, RunError> {
-    let find = |kind: RunKind| session.runs.iter().position(|r| r.kind == kind);
+pub fn stages(session: &Session, here: usize, lang: Lang) -> Result<Option<Table>, RunError> {
+    let here = session.forward_of(here).unwrap_or(here);
+    let find = |kind: RunKind| {
+        let first = || session.runs.iter().position(|r| r.kind == kind);
+        Some(here).filter(|r| session.runs.get(*r).is_some_and(|r| r.kind == kind)).or_else(first)
+    };
     let (Some(training), Some(inference)) = (find(RunKind::Training), find(RunKind::Inference)) else {
         return Ok(None);
     };
@@ -55,7 +60,12 @@ pub fn stages(session: &Session, lang: Lang) -> Result<Option<Table>, RunError> 
         let texts = s.passes.iter().map(|p| s.tokens(*p));
         texts.map(|t| format!("[{}]", t.join(" "))).collect::<Vec<_>>().join(", ")
     };
+    let source = session.runs[training].inputs.source.as_ref().map(|_| (left.source(), right.source()));
+    if let Some((left, right)) = source.filter(|(l, r)| !l.is_empty() || !r.is_empty()) {
+        row("source", left, right);
+    }
     row("tokens", fed(&left), fed(&right));
+    row("rows", left.rows(), right.rows());
     row("embedding", left.embedding(), right.embedding());
     if let Some(memory) = session.runs[training].outputs.memory {
         let name = &left.program.node(memory).name;
@@ -78,6 +88,10 @@ pub fn stages(session: &Session, lang: Lang) -> Result<Option<Table>, RunError> 
         row("cross", left.shapes(&cross), right.shapes(&cross));
     }
     row("output", left.words(false), right.words(true));
+    row("used", say(Msg::new("stage.all_rows").arg("count", left.row_count(0))), tr(lang, "stage.last_row").to_owned());
+    let cached = session.calls_of(inference).is_some_and(|(_, cached)| cached);
+    let again = say(Msg::new(if cached { "stage.with_cache" } else { "stage.without_cache" }).arg("again", right.computed_again()));
+    row("cache", tr(lang, "stage.one_pass").to_owned(), again);
     let data = left.tokens(None).get(1..).unwrap_or_default().join(", ");
     row("next", say(Msg::new("stage.from_data").arg("tokens", data)), right.next_inputs());
     row("gradient", gradient(session, training, lang), left_without(&right, lang));
@@ -140,6 +154,41 @@ impl Side<'_> {
     fn shapes(&self, name: &Name) -> String {
         let each = self.passes.iter().map(|call| self.shape(&in_pass(name, *call)));
         each.collect::<Vec<_>>().join(", ")
+    }
+
+    /// Ids and words of the source.
+    fn source(&self) -> String {
+        let name = Name::of(Site::Embedding(Some(program::Side::Source))).then(Role::Ids);
+        let Some(value) = self.program.named(&name).and_then(|id| self.trace.get(id)) else {
+            return String::new();
+        };
+        let row = value.shape().dims().last().copied().unwrap_or(0);
+        let ids: Vec<i64> = (0..row).map(|i| value.get(i) as i64).collect();
+        let words: Vec<String> = ids.iter().map(|id| self.session.source_words.word(*id)).collect();
+        let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+        format!("[{}] {}", ids.join(", "), words.join(" "))
+    }
+
+    /// Rows that the decoder computes in a pass.
+    fn row_count(&self, pass: usize) -> usize {
+        let name = Name::of(Site::Embedding(Some(program::Side::Target))).then(Role::Out);
+        let id = self.passes.get(pass).and_then(|call| self.program.named(&in_pass(&name, *call)));
+        id.map_or(0, |id| self.program.node(id).shape.dims().iter().rev().nth(1).copied().unwrap_or(0))
+    }
+
+    /// Rows that the decoder computes, in each pass.
+    fn rows(&self) -> String {
+        let each: Vec<String> = (0..self.passes.len()).map(|p| self.row_count(p).to_string()).collect();
+        let all: usize = (0..self.passes.len()).map(|p| self.row_count(p)).sum();
+        let key = if self.passes.len() > 1 { "stage.rows_of_calls" } else { "stage.rows_at_once" };
+        Msg::new(key).arg("each", each.join(", ")).arg("all", all).arg("calls", each.len()).render(self.lang)
+    }
+
+    /// Rows that calls compute although an earlier one did.
+    fn computed_again(&self) -> usize {
+        let all: usize = (0..self.passes.len()).map(|p| self.row_count(p)).sum();
+        let last = self.passes.last().map_or(0, |call| self.tokens(*call).len());
+        all.saturating_sub(last)
     }
 
     fn embedding(&self) -> String {

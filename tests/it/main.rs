@@ -2,6 +2,7 @@
 
 mod common;
 
+mod ablations;
 mod any_model;
 mod architecture;
 mod backward_steps;

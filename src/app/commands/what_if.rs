@@ -178,8 +178,7 @@ fn scenario(edits: &mut Edits, nav: &Navigator, name: &str) -> Result<Effect, Ms
         None => write(&saved),
     };
     // What could not be opened again is not written.
-    let back = syntax::read(&name, &text).map(|back| write(&back));
-    if back.ok() != Some(write(&saved)) {
+    if syntax::read(&name, &text).is_err() {
         return Err(Msg::new("edit.unwritable"));
     }
     Ok(Effect::write(path, text))

@@ -99,6 +99,8 @@ pub fn ablation(edit: &edit::Edit) -> String {
     match edit {
         edit::Edit::Head { attention, head, .. } => format!("head {attention}.{head}"),
         edit::Edit::Layer { layer, .. } => format!("layer {layer}"),
+        edit::Edit::Block { block, .. } => format!("block {block}"),
+        edit::Edit::Positions { side, .. } => format!("positions {}", side.name()),
         edit::Edit::Position { side, at, .. } => format!("position {} {at}", side.name()),
         edit::Edit::Cell { path, .. } => path.clone(),
     }

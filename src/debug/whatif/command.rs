@@ -102,6 +102,10 @@ pub enum Command {
     },
     /// A layer: `0`, `decoder.1`.
     Layer(String),
+    /// A part of a layer, by its path.
+    Block(String),
+    /// What is known of positions.
+    Positions(Option<Side>),
     /// A position.
     Position {
         /// Which side; the only one where not said.
@@ -195,6 +199,16 @@ impl Command {
             }
             "layer" if !rest.is_empty() => Ok(Self::Layer(rest.to_owned())),
             "layer" => Err(slip(text.len(), "edit.which_layer")),
+            "block" if !rest.is_empty() => Ok(Self::Block(rest.to_owned())),
+            "positions" => Ok(Self::Positions(match rest {
+                "" => None,
+                rest => Some(
+                    [Side::Source, Side::Target]
+                        .into_iter()
+                        .find(|s| s.name() == rest)
+                        .ok_or_else(|| slip(at, "edit.which_positions"))?,
+                ),
+            })),
             "position" => {
                 let (side, rest) = side(rest);
                 match rest.parse() {
@@ -202,6 +216,7 @@ impl Command {
                     Err(_) => Err(slip(at, "edit.which_position")),
                 }
             }
+            path if rest.is_empty() && Name::parse(path).site.block().is_some() => Ok(Self::Block(path.to_owned())),
             _ => Err(slip(0, "edit.ablate_what")),
         }
     }

@@ -98,6 +98,15 @@ impl WhatIf {
                 let layer = layer(s, of, here).ok_or_else(|| Slip::at(text, at(of), Msg::new("edit.which_stack")))?;
                 Ok(Edit::Recorded(edit::Edit::Layer { layer, run: None }))
             }
+            Command::Block(path) => {
+                let block = Name::of(Name::parse(path).site).to_string();
+                Ok(Edit::Recorded(edit::Edit::Block { block, run: None }))
+            }
+            Command::Positions(side) => {
+                let side = side_of(s, here.run, *side)
+                    .ok_or_else(|| Slip::at(text, at("positions"), Msg::new("edit.which_side")))?;
+                Ok(Edit::Recorded(edit::Edit::Positions { side, run: None }))
+            }
             Command::Position { side, position } => {
                 let side = side_of(s, here.run, *side)
                     .ok_or_else(|| Slip::at(text, at("position"), Msg::new("edit.which_side")))?;
@@ -198,7 +207,7 @@ fn layer(s: &Session, said: &str, here: &EditContext<'_>) -> Option<String> {
     Some(Name::of(Site::Layer(stack, said.parse().ok()?, Block::Layer)).to_string())
 }
 
-/// What the cursor is on: the head of what has heads, the position of an embedded token, else the layer.
+/// What the cursor is on: the head of what has heads, the position of an embedded token, the block, else the layer.
 fn under(s: &Session, here: &EditContext<'_>) -> Option<edit::Edit> {
     let (id, index) = here.cursor?;
     let program = &s.runs[here.run].program;
@@ -208,19 +217,21 @@ fn under(s: &Session, here: &EditContext<'_>) -> Option<edit::Edit> {
     let site = node.name.site;
     let place = |site: Site| Name::of(site).to_string();
     match site {
-        Site::Layer(stack, layer, Block::SelfAttention | Block::CrossAttention) => {
+        Site::Layer(_, _, Block::SelfAttention | Block::CrossAttention) => {
             let attention = place(site);
-            let layer = place(Site::Layer(stack, layer, Block::Layer));
             // A key/value head that several heads read is none of them.
             if axis(&[Axis::KvHead]).is_some() {
                 return None;
             }
             Some(match axis(&[Axis::Head]) {
                 Some(head) => edit::Edit::Head { attention, head: index[head], run },
-                None => edit::Edit::Layer { layer, run },
+                None => edit::Edit::Block { block: attention, run },
             })
         }
-        Site::Layer(stack, layer, Block::Layer | Block::FeedForward | Block::Norm(_) | Block::PostNorm(_)) => {
+        Site::Layer(_, _, Block::FeedForward | Block::Norm(_) | Block::PostNorm(_)) => {
+            Some(edit::Edit::Block { block: place(site), run })
+        }
+        Site::Layer(stack, layer, Block::Layer) => {
             Some(edit::Edit::Layer { layer: place(Site::Layer(stack, layer, Block::Layer)), run })
         }
         Site::Embedding(Some(side)) | Site::EmbeddingNorm(side) => {
