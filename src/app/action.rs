@@ -153,7 +153,9 @@ macro_rules! action_table {
                 FullSum "full-sum";
                 Derivations "derivations";
                 SortBars "sort";
-                Counts "counts" => counts::list;
+                Counts "counts" => tables::counts;
+                Heads "heads" => tables::heads;
+                Depth "depth" => tables::depth;
             }
             Find {
                 Search(Text) "search" => |app, text| search::search(app, text, true);

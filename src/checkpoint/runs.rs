@@ -62,6 +62,7 @@ pub fn scenario(
         None => Vocabulary::Size(size),
     };
     Ok(Scenario {
+        digits: None,
         name: String::new(),
         title: Text::default(),
         note: Text::default(),

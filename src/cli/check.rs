@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::global::Global;
 use super::open_recorded::Verified;
 use super::{Failure, check_decoding, check_gradients, check_lints, common, numerics, value};
-use crate::debug::expected::{self, Compared, Wrong};
+use crate::debug::expected::{self, Compared, Misprinted, Wrong};
 use crate::debug::lints::{self, Decoding, Finding};
 use crate::debug::tiles;
 use crate::session::Session;
@@ -82,7 +82,7 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     }
     let good = verified.as_ref().is_none_or(Verified::good)
         && runs.iter().all(|r| r.different == 0)
-        && expected.iter().all(|e| e.wrong.is_empty())
+        && expected.iter().all(|e| e.wrong.is_empty() && e.misprints.iter().all(|m| !m.right))
         && tiled.iter().all(|(_, r)| r.as_ref().is_none_or(|r| r.wrong == 0))
         && lenses.iter().all(|l| l.nodes.iter().all(|n| n.not_finite == 0))
         && check_lints::good(&lints, args.strict)
@@ -200,6 +200,13 @@ impl Found<'_> {
                 writeln!(out, "    {}", escape(note))?;
             }
         }
+        for (e, m) in self.expected.iter().flat_map(|e| e.misprints.iter().map(move |m| (e, m))) {
+            writeln!(out, "{}", say(misprint(session, e, m)))?;
+            let note = session.scenario.expected[e.entry].misprints[m.entry].note.of(lang);
+            if !note.is_empty() {
+                writeln!(out, "    {}", escape(note))?;
+            }
+        }
         let count = |of: fn(&Compared) -> usize| self.expected.iter().map(of).sum::<usize>();
         let (all, wrong) = (count(|e| e.values), count(|e| e.wrong.len()));
         let msg = Msg::new("check.expected").arg("right", all - wrong).arg("all", all);
@@ -243,6 +250,17 @@ fn wrong_cell(session: &Session, e: &Compared, w: &Wrong) -> Msg {
         .arg("found", exact(w.found))
 }
 
+/// A published figure that is wrong, or is said to be.
+fn misprint(session: &Session, e: &Compared, m: &Misprinted) -> Msg {
+    let index: String = m.index.iter().map(|i| format!("[{i}]")).collect();
+    Msg::new(if m.right { "check.no_misprint" } else { "check.misprint" })
+        .arg("run", escape(&session.runs[e.run].name))
+        .arg("path", escape(&e.path))
+        .arg("cell", index)
+        .arg("printed", exact(session.scenario.expected[e.entry].misprints[m.entry].printed))
+        .arg("found", exact(m.found))
+}
+
 /// A number; what JSON has no number for is a string.
 fn number(x: f64) -> serde_json::Value {
     if x.is_finite() { x.into() } else { exact(x).into() }
@@ -282,6 +300,12 @@ fn to_json(session: &Session, runs: &[RunReport], expected: &[Compared], good: b
             "values": e.values,
             "wrong": e.wrong.len(),
             "largest_difference": number(e.largest),
+            "misprints": e.misprints.iter().map(|m| serde_json::json!({
+                "cell": m.index,
+                "printed": number(session.scenario.expected[e.entry].misprints[m.entry].printed),
+                "found": number(m.found),
+                "right": m.right,
+            })).collect::<Vec<_>>(),
             "cells": e.wrong.iter().map(|w| serde_json::json!({
                 "cell": w.index,
                 "position": w.position,

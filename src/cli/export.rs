@@ -80,7 +80,7 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     }
     let selection = args.step.as_ref().unwrap_or(&Selection::All);
     let chosen = choose(&session, &steps, selection)?;
-    let number = global.number().unwrap_or_default();
+    let number = global.number_of(&session).unwrap_or_default();
     let options = Options {
         lang,
         number,
@@ -121,7 +121,7 @@ fn book(
     global: &Global,
     lang: Lang,
 ) -> Result<(), Failure> {
-    let number = global.number().unwrap_or_default();
+    let number = global.number_of(session).unwrap_or_default();
     let options = Options { lang, number, max_rows: 64, max_columns: 64, ..Options::default() };
     for step in steps.list() {
         session.trace(step.run).map_err(common::cannot_run)?;

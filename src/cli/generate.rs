@@ -114,7 +114,7 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     };
     let session = common::open_loaded(loaded, options, lang)?;
     let plan = plan(args, &session)?;
-    let number = global.number().unwrap_or_default();
+    let number = global.number_of(&session).unwrap_or_default();
     let mut made: Vec<Call> = Vec::new();
     let mut out = io::stdout().lock();
     let progress = Progress::new(max_new(&plan.calls), lang);

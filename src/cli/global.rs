@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use clap::Args;
 
 use super::value;
+use crate::session::Session;
 use crate::tensor::Precision;
 use crate::text::{Lang, NumberFormat};
 use crate::trace::{RoundMode, Rounding};
@@ -54,6 +55,11 @@ impl Global {
             NumberFormat::Decimals(d) | NumberFormat::Scientific(d) => d,
             NumberFormat::Shortest | NumberFormat::Bits => 4,
         })
+    }
+
+    /// How numbers of a session print: as asked for, else with the scenario's own number of decimals.
+    pub fn number_of(&self, session: &Session) -> Option<NumberFormat> {
+        self.number().or(session.decimals())
     }
 
     /// How to print numbers for people, if asked for.

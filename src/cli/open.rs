@@ -157,7 +157,10 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     let commands = args.play.as_deref().map(|file| super::play::script(file, lang)).transpose()?;
     let session = Arc::new(common::open(&args.scenario(), &args.inputs, global, None, lang)?);
     let run = args.run.as_deref().map(|name| common::run(&session, name)).transpose()?;
-    let chosen = chosen(global, args.theme.as_deref(), args.glyphs.as_deref(), lang)?;
+    let mut chosen = chosen(global, args.theme.as_deref(), args.glyphs.as_deref(), lang)?;
+    if let Some(number) = global.number_of(&session) {
+        chosen.settings.digits = number;
+    }
     if !std::io::stdout().is_terminal() {
         let scenario = args.scenario().display().to_string();
         return Err(Msg::new("tui.not_a_terminal").arg("scenario", escape(&scenario)).into());

@@ -98,7 +98,7 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     }
     let session = Arc::new(common::open(&args.scenario, &args.inputs, global, None, lang)?);
     let run = args.run.as_deref().map(|name| common::run(&session, name)).transpose()?;
-    let digits = global.number().unwrap_or_default();
+    let digits = global.number_of(&session).unwrap_or_default();
     let settings = Settings { lang, digits, rounding: global.round(), ..Settings::default() };
     let mut app = App::new(session, run, settings);
     app.live = common::live(&args.scenario, &args.inputs, global, false, lang);

@@ -137,7 +137,10 @@ fn film(args: &Args, commands: Vec<Action>, app: &mut App) -> Result<(), Failure
 pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     let session = Arc::new(common::open_at(&args.scenario, &args.inputs, global, None, args.update, lang)?);
     let run = args.run.as_deref().map(|name| common::run(&session, name)).transpose()?;
-    let chosen = open::chosen(global, args.theme.as_deref(), args.glyphs.as_deref(), lang)?;
+    let mut chosen = open::chosen(global, args.theme.as_deref(), args.glyphs.as_deref(), lang)?;
+    if let Some(number) = global.number_of(&session) {
+        chosen.settings.digits = number;
+    }
     for warning in &chosen.warnings {
         eprintln!("{}", warning.render(chosen.settings.lang));
     }

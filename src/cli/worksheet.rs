@@ -55,7 +55,7 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
         Selection::Range(from, to) => (*from, *to),
         Selection::All => (1, u32::MAX),
     };
-    let number = global.number().unwrap_or_default();
+    let number = global.number_of(&session).unwrap_or_default();
     let questions = quiz::draw(&session, &steps, range, args.blanks, args.seed).map_err(|e| common::cannot_run(&e))?;
     if questions.is_empty() {
         return Err(Msg::new("worksheet.nothing").arg("steps", &args.step).into());

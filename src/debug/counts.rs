@@ -157,7 +157,8 @@ pub fn work(program: &Program, precision: Precision, of: fn(&Pass) -> bool) -> V
         let c = cost(program, id, precision);
         let key = module(node.name.site);
         let at = out.iter().position(|(k, ..)| *k == key).unwrap_or_else(|| {
-            let work = Work { module: Name::of(node.name.site).to_string(), times: 0, flops: 0, moved: 0, kept: 0 };
+            let shown = if key == Site::Embedding(None) { key } else { node.name.site };
+            let work = Work { module: Name::of(shown).to_string(), times: 0, flops: 0, moved: 0, kept: 0 };
             out.push((key, Vec::new(), work));
             out.len() - 1
         });

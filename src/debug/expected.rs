@@ -31,6 +31,19 @@ impl Wrong {
     }
 }
 
+/// A published figure that is wrong, next to what was found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Misprinted {
+    /// Its place in the expectation's list.
+    pub entry: usize,
+    /// Index of the cell in the node, one entry an axis.
+    pub index: Vec<usize>,
+    /// What was found.
+    pub found: f64,
+    /// Whether the published figure is right after all.
+    pub right: bool,
+}
+
 /// One expectation, compared.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compared {
@@ -44,6 +57,8 @@ pub struct Compared {
     pub values: usize,
     /// Those that differ by more than is allowed.
     pub wrong: Vec<Wrong>,
+    /// Published figures that are wrong, and what was found instead.
+    pub misprints: Vec<Misprinted>,
     /// Largest difference; NaN counts as infinitely far.
     pub largest: f64,
 }
@@ -69,11 +84,25 @@ fn one(session: &Session, entry: usize, e: &Expected) -> Result<Compared, Msg> {
     let value = trace.value(view.node);
     let shape = *value.shape();
     let mut out =
-        Compared { entry, run, path: e.path.clone(), values: e.values.flat().len(), wrong: Vec::new(), largest: 0.0 };
+        Compared {
+            entry,
+            run,
+            path: e.path.clone(),
+            values: e.values.flat().len(),
+            wrong: Vec::new(),
+            misprints: Vec::new(),
+            largest: 0.0,
+        };
     for (position, (flat, &expected)) in view.cells.flats().zip(e.values.flat()).enumerate() {
         let found = value.get(flat);
         let far = distance(expected, found);
         out.largest = out.largest.max(far);
+        for (entry, misprint) in e.misprints.iter().enumerate().filter(|(_, m)| m.at == position) {
+            let index = shape.unflat(flat)[..shape.rank()].to_vec();
+            let allowed = e.allowed(misprint.printed, session.scenario.precision, session.precision);
+            let right = distance(misprint.printed, found) <= allowed;
+            out.misprints.push(Misprinted { entry, index, found, right });
+        }
         if far > e.allowed(expected, session.scenario.precision, session.precision) {
             let index = shape.unflat(flat)[..shape.rank()].to_vec();
             out.wrong.push(Wrong { cell: Cell { node: view.node, flat }, index, position, expected, found });

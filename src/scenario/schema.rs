@@ -55,6 +55,10 @@ pub struct Scenario {
     /// Number type of its runs.
     #[serde(default = "f64_precision")]
     pub precision: Precision,
+    /// Decimals that its numbers are shown with, such as those of the publication that it follows; 4 unless given.
+    /// `--digits` counts more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digits: Option<u8>,
     /// Vocabulary; of the source, where the target has one of its own. Not needed where all inputs are vectors: the
     /// model then has no embedding table and no output head.
     #[serde(default, skip_serializing_if = "Vocabulary::is_none")]
@@ -671,8 +675,23 @@ pub struct Expected {
     /// The values are as printed with so many decimals: what was computed must round to them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub printed: Option<u8>,
-    /// What is peculiar about these values, such as a misprint where they were published; `check` prints it with a
-    /// difference.
+    /// What is peculiar about these values; `check` prints it with a difference.
+    #[serde(default, skip_serializing_if = "Text::is_empty")]
+    pub note: Text,
+    /// Figures that are wrong where they were published: `values` then has the right ones, and `check` lists both.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub misprints: Vec<Misprint>,
+}
+
+/// A published figure that is wrong.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Misprint {
+    /// Which of the expected values, counted from 0.
+    pub at: usize,
+    /// The figure as it was published.
+    pub printed: f64,
+    /// What is wrong with it.
     #[serde(default, skip_serializing_if = "Text::is_empty")]
     pub note: Text,
 }

@@ -36,6 +36,8 @@ use crate::scenario::schema::{self, Scenario};
 use crate::scenario::tokenise::Vocab;
 use crate::scenario::weights::Coverage;
 use crate::tensor::Precision;
+use crate::text::NumberFormat;
+use crate::text::number::MAX_DIGITS;
 use crate::trace::train::TrainStep;
 use crate::trace::{AnyTrace, Bindings, Pinned, Rounding, RunError};
 use crate::walkthrough::Detail;
@@ -164,6 +166,11 @@ impl Session {
     #[must_use]
     pub fn read_from(self, text: &str) -> Self {
         Self { text: Some(text.into()), ..self }
+    }
+
+    /// How the scenario wants its numbers printed, if it says so.
+    pub fn decimals(&self) -> Option<NumberFormat> {
+        self.scenario.digits.map(|d| NumberFormat::Decimals(d.min(MAX_DIGITS)))
     }
 
     /// The files that it was read from: the scenario, its weights, its corpora and tokenizers.

@@ -55,6 +55,7 @@ mod scenario_format;
 mod screens;
 mod shipped;
 mod source_files;
+mod tables;
 mod terminal;
 mod traces;
 mod train;

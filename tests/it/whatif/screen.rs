@@ -148,7 +148,7 @@ fn what_is_wrong_is_said_with_its_column() {
     for (line, said) in [
         ("edit Q9[0,0] = 1", "column 1: there is no tensor `Q9` · did you mean"),
         ("edit Q1[0,0] = x", "column 11: `x` is not a number"),
-        ("ablate heads 1", "column 1: a head, a layer or a position can be ablated"),
+        ("ablate heads 1", "column 1: a head, a layer, a block of a layer, a position or all positions can be ablated"),
         ("edit norm.eps = -1", "not edited: model.norm.eps: "),
         ("ablate head encoder.0.5", "not edited: encoder.0.self_attn has heads 0 to 1"),
     ] {
