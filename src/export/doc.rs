@@ -59,6 +59,8 @@ pub struct TensorDoc {
     pub values: CellValues,
     /// Masked scores: values below −1e8 are shown as −∞ in tables for people (never in JSON, CSV, TSV).
     pub masked: bool,
+    /// Labels of rows and columns of each sentence, where the tensor is of several (first axis); empty otherwise.
+    pub sentences: Vec<(Vec<String>, Vec<String>)>,
     /// Words that ids stand for, row-major, for people; empty where the values are no ids. Untrusted text.
     pub names: Vec<String>,
     /// Cells that tables for people leave blank, and the number of each blank (worksheets).

@@ -6,7 +6,7 @@ use super::doc::{CellValues, DerivationDoc, StepDoc, TensorDoc};
 use crate::explain::{Explainer, Style, formula};
 use crate::program::{Name, Program, Role};
 use crate::session::{Session, Steps, stages};
-use crate::tensor::{ResolvedSlice, Value};
+use crate::tensor::{Axis, ResolvedSlice, Value};
 use crate::text::{Lang, Msg, NumberFormat};
 use crate::trace::derive::{Cell, copied};
 use crate::trace::{AnyTrace, AnyValue, Rounding, RunError};
@@ -198,6 +198,7 @@ fn moved_part(program: &Program, view: &View) -> Option<String> {
 /// A view's values and labels.
 pub fn tensor(s: &Session, trace: &AnyTrace, view: &View) -> TensorDoc {
     let (rows, columns) = s.view_labels(view);
+    let sentences = s.sentence_labels(view);
     let path = trace.program().node(view.node).path.to_string();
     let value = trace.value(view.node);
     let values = match &value {
@@ -209,6 +210,12 @@ pub fn tensor(s: &Session, trace: &AnyTrace, view: &View) -> TensorDoc {
         }),
     };
     let words = s.id_words(view.run, view.node);
+    // Ids of several sentences have no labels in common: each has its word next to it.
+    let several = view.shape().axes().first() == Some(&Axis::Batch) && view.shape().dims()[0] > 1;
+    let ids = several && view.shape().rank() == 2 && *Name::parse(&path).last() == Role::Ids;
+    let side = Name::parse(&path).site.side();
+    let words = words.or_else(|| side.filter(|_| ids).map(|side| s.words(side)));
+    let sentences = if ids { vec![(rows.clone(), Vec::new())] } else { sentences };
     let names = match (&values, words) {
         (CellValues::Int(ids), Some(words)) => ids.iter().map(|id| words.word(*id)).collect(),
         _ => Vec::new(),
@@ -224,6 +231,7 @@ pub fn tensor(s: &Session, trace: &AnyTrace, view: &View) -> TensorDoc {
         rows,
         columns,
         values,
+        sentences,
         names,
         blanks: std::collections::BTreeMap::new(),
     }

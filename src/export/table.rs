@@ -22,6 +22,8 @@ pub(super) struct Table<'t> {
     pub has_rows: bool,
     offset: usize,
     width: usize,
+    row_labels: &'t [String],
+    column_labels: &'t [String],
 }
 
 /// The tables of a tensor, and how many more blocks there are.
@@ -42,14 +44,20 @@ pub(super) fn tables<'t>(tensor: &'t TensorDoc, options: &Options) -> Tables<'t>
     let blocks: usize = outer.iter().product();
     let shown = blocks.min(options.max_blocks.max(1));
     let tables = (0..shown)
-        .map(|block| Table {
-            tensor,
-            label: block_label(tensor, outer, block),
-            rows: ends(height, options.max_rows),
-            columns: ends(width, options.max_columns),
-            has_rows: rank >= 2,
-            offset: block * height * width,
-            width,
+        .map(|block| {
+            // The first axis is that of the sentences, where their labels differ.
+            let sentence = tensor.sentences.get(block * tensor.sentences.len() / blocks.max(1));
+            Table {
+                tensor,
+                label: block_label(tensor, outer, block),
+                rows: ends(height, options.max_rows),
+                columns: ends(width, options.max_columns),
+                has_rows: rank >= 2,
+                offset: block * height * width,
+                width,
+                row_labels: sentence.map_or(&tensor.rows, |s| &s.0),
+                column_labels: sentence.map_or(&tensor.columns, |s| &s.1),
+            }
         })
         .collect();
     Tables { tables, left_out: blocks - shown }
@@ -88,12 +96,12 @@ fn ends(n: usize, max: usize) -> Vec<Option<usize>> {
 impl<'t> Table<'t> {
     /// The label of a row: its token, or its number; `…` for those left out. Escaped.
     pub fn row_label(&self, row: Option<usize>) -> String {
-        label(&self.tensor.rows, row)
+        label(self.row_labels, row)
     }
 
     /// The label of a column, in the same way.
     pub fn column_label(&self, column: Option<usize>) -> String {
-        label(&self.tensor.columns, column)
+        label(self.column_labels, column)
     }
 
     /// Row-major position of a cell in the tensor.

@@ -18,6 +18,7 @@ fn tensor(symbol: &str, shape: &[usize], values: CellValues) -> TensorDoc {
         columns: Vec::new(),
         values,
         masked: false,
+        sentences: Vec::new(),
         names: Vec::new(),
         blanks: std::collections::BTreeMap::new(),
     }

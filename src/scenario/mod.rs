@@ -46,6 +46,10 @@ pub const LESSONS: &[(&str, &str)] = &[
     ("order", include_str!("../../scenarios/lessons/order.ron")),
     ("positions_table", include_str!("../../scenarios/lessons/positions_table.ron")),
     ("weighted_mean", include_str!("../../scenarios/lessons/weighted_mean.ron")),
+    ("residual_norms", include_str!("../../scenarios/lessons/residual_norms.ron")),
+    ("norm_in_training", include_str!("../../scenarios/lessons/norm_in_training.ron")),
+    ("why", include_str!("../../scenarios/lessons/why.ron")),
+    ("parallel_characters", include_str!("../../scenarios/lessons/parallel_characters.ron")),
     ("bert_base", include_str!("../../scenarios/lessons/large/bert_base.ron")),
 ];
 
@@ -55,7 +59,11 @@ fn options() -> ron::Options {
 }
 
 /// Corpora that come with the program: name and text.
-const CORPORA: &[(&str, &str)] = &[("encoder_char.txt", include_str!("../../assets/corpora/encoder_char.txt"))];
+const CORPORA: &[(&str, &str)] = &[
+    ("encoder_char.txt", include_str!("../../assets/corpora/encoder_char.txt")),
+    ("parallel.zh.txt", include_str!("../../assets/corpora/parallel.zh.txt")),
+    ("parallel.en.txt", include_str!("../../assets/corpora/parallel.en.txt")),
+];
 
 /// Text of a corpus that comes with the program.
 pub fn embedded_corpus(name: &str) -> Option<&'static str> {

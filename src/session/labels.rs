@@ -121,11 +121,28 @@ impl Session {
         Some((start..start + len).map(|i| value.get(i) as i64).collect())
     }
 
-    /// Labels of the rows and columns of a view: its second last and last axis.
+    /// Labels of the rows and columns of a view: its second last and last axis; of several sentences those of the first.
     pub fn view_labels(&self, view: &View) -> (Vec<String>, Vec<String>) {
-        let kept: Vec<usize> = (0..view.cells.kept.len()).filter(|&d| view.cells.kept[d]).collect();
+        let batch = view.cells.of.axes().iter().position(|a| *a == Axis::Batch);
+        self.labels_of_sentence(view, batch.map_or(0, |d| view.cells.ranges[d].start))
+    }
+
+    /// The same for each sentence of a view that begins with an axis of several; empty for other views.
+    pub fn sentence_labels(&self, view: &View) -> Vec<(Vec<String>, Vec<String>)> {
         let axes = view.cells.of.axes();
-        let batch = axes.iter().position(|a| *a == Axis::Batch).map_or(0, |d| view.cells.ranges[d].start);
+        let Some(batch) = axes.iter().position(|a| *a == Axis::Batch).filter(|d| view.cells.kept[*d]) else {
+            return Vec::new();
+        };
+        let range = view.cells.ranges[batch].clone();
+        let rank = view.cells.kept.iter().filter(|k| **k).count();
+        if range.len() < 2 || rank < 3 {
+            return Vec::new();
+        }
+        range.map(|sentence| self.labels_of_sentence(view, sentence)).collect()
+    }
+
+    fn labels_of_sentence(&self, view: &View, batch: usize) -> (Vec<String>, Vec<String>) {
+        let kept: Vec<usize> = (0..view.cells.kept.len()).filter(|&d| view.cells.kept[d]).collect();
         let labels = |d: usize| {
             let all = self.axis_labels(view.run, view.node, d, batch);
             view.cells.ranges[d].clone().map_while(|i| all.get(i)).collect()

@@ -378,6 +378,7 @@ fn valid(d: &mut Draw<'_>) -> Scenario {
         Init::Normal { mean: 0.0, std: 30.0 },
     ]);
     Scenario {
+        digits: None,
         name: "drawn".into(),
         title: tui_transformer::scenario::schema::Text::default(),
         note: tui_transformer::scenario::schema::Text::default(),

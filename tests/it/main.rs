@@ -56,6 +56,7 @@ mod screens;
 mod shipped;
 mod source_files;
 mod tables;
+mod teaching_exports;
 mod terminal;
 mod traces;
 mod train;
