@@ -54,6 +54,9 @@ pub struct Args {
     /// Seed of the drawing; as the run says unless given.
     #[arg(long, value_name = "S", conflicts_with = "beams")]
     pub seed: Option<u64>,
+    /// Beams are ranked by their score over length^this.
+    #[arg(long, value_name = "A", value_parser = value::not_negative, requires = "beams")]
+    pub length_penalty: Option<f64>,
     /// Beam search with so many beams.
     #[arg(long, value_name = "B", value_parser = value::count)]
     pub beams: Option<usize>,
@@ -208,6 +211,7 @@ fn plan(args: &Args, session: &Session) -> Result<Plan, Failure> {
         return Err(Msg::new("scenario.id_outside").arg("id", bad).arg("size", words.len()).into());
     }
     let (mut choice, mut beams, mut new) = (Choice::Greedy, None, None);
+    let mut length_penalty = args.length_penalty.unwrap_or(0.0);
     match &given {
         Some((Calls::Forced(prefixes), _)) if from.is_empty() => {
             from = prefixes.first().cloned().unwrap_or_default();
@@ -219,8 +223,9 @@ fn plan(args: &Args, session: &Session) -> Result<Plan, Failure> {
             }
         }
         Some((Calls::Batch { .. }, _)) if from.is_empty() => return Err(Msg::new("generate.batch").into()),
-        Some((Calls::Beam { from: f, max_new, beams: b, .. }, _)) => {
+        Some((Calls::Beam { from: f, max_new, beams: b, length_penalty: penalty, .. }, _)) => {
             (beams, new) = (Some(*b), Some(*max_new));
+            length_penalty = args.length_penalty.unwrap_or(*penalty);
             if from.is_empty() {
                 from.clone_from(f);
             }
@@ -269,7 +274,7 @@ fn plan(args: &Args, session: &Session) -> Result<Plan, Failure> {
         Some(beams) if beams > MAX_BEAMS => {
             return Err(Msg::new("scenario.beams").arg("value", beams).arg("most", MAX_BEAMS).into());
         }
-        Some(beams) => Calls::Beam { from: from.clone(), max_new, beams, end: ends.first().copied() },
+        Some(beams) => Calls::Beam { from: from.clone(), max_new, beams, end: ends.first().copied(), length_penalty },
         None => {
             let barred = Barred { ids: ends.clone(), calls: args.min_new.unwrap_or(0) };
             Calls::Free { from: from.clone(), max_new, choice, barred }

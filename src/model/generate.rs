@@ -79,6 +79,8 @@ pub enum Calls {
         beams: usize,
         /// The token after which a beam is complete.
         end: Option<i64>,
+        /// Beams are ranked by their score over length^this; 0: by the score alone.
+        length_penalty: f64,
     },
 }
 
@@ -244,8 +246,9 @@ pub fn generate(
                 }
             }
         }
-        Calls::Beam { beams, end, .. } => {
-            beam::search(&mut m, memory, part, *beams, *end, cached)?;
+        Calls::Beam { from, beams, end, length_penalty, .. } => {
+            let how = beam::Search { beams: *beams, end: *end, length_penalty: *length_penalty, prompt: from.len() };
+            beam::search(&mut m, memory, part, &how, cached)?;
         }
     }
     Ok(m.b.finish())

@@ -569,7 +569,15 @@ pub enum Decode {
         max_new: usize,
         /// Beams.
         beams: usize,
+        /// Candidates are ranked by the sum of their logarithms over length^this, where the length counts new tokens up
+        /// to the end token; 0: by the sum alone, which favours short ones.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        length_penalty: f64,
     },
+}
+
+fn is_zero(x: &f64) -> bool {
+    *x == 0.0
 }
 
 fn one() -> f64 {

@@ -205,7 +205,11 @@ fn decode(decode: &Decode, cached: bool, at: &str, words: &Vocab, found: &mut Ve
     };
     from(format!("{at}.from"), first, new, found);
     max_new_fits(new, at, found);
-    if let Decode::Beam { beams, .. } = decode {
+    if let Decode::Beam { beams, length_penalty, .. } = decode {
+        if !length_penalty.is_finite() || *length_penalty < 0.0 {
+            let msg = Msg::new("scenario.not_negative").arg("value", length_penalty);
+            found.push(Problem::new(format!("{at}.length_penalty"), msg));
+        }
         if *beams == 0 || *beams > MAX_BEAMS {
             let msg = Msg::new("scenario.beams").arg("value", beams).arg("most", MAX_BEAMS);
             found.push(Problem::new(format!("{at}.beams"), msg));

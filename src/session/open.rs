@@ -435,12 +435,13 @@ pub(super) fn calls(s: &Session, decode: &Decode, at: &str) -> Result<Calls, Pro
             let ids = from.iter().enumerate().map(|(i, p)| prefix(&format!("{at}.decode.from[{i}]"), p, words));
             return Ok(Calls::Batch { from: ids.collect::<Result<_, _>>()?, max_new: *max_new });
         }
-        Decode::Beam { from, max_new, beams } => {
+        Decode::Beam { from, max_new, beams, length_penalty } => {
             return Ok(Calls::Beam {
                 from: prefix(&format!("{at}.decode.from"), from, words)?,
                 max_new: *max_new,
                 beams: *beams,
                 end: s.ends().first().copied(),
+                length_penalty: *length_penalty,
             });
         }
     };

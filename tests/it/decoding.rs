@@ -90,7 +90,7 @@ fn same_both_ways(name: &str, s: &Session, run: usize) {
     for calls in [
         free(&from, max_new, Choice::Greedy),
         free(&from, max_new, sample(7)),
-        Calls::Beam { from: from.to_vec(), max_new, beams: 3, end: Some(1) },
+        Calls::Beam { from: from.to_vec(), max_new, beams: 3, end: Some(1), length_penalty: 0.0 },
     ] {
         let report = cache::compare(s, run, &calls, &mut ()).unwrap();
         assert_eq!(report.first, None, "{name} {run} {:?}", s.precision);
@@ -151,7 +151,7 @@ fn steps_of_beams_have_titles_and_end_where_all_beams_end() {
     let Some(Run::Inference { decode, .. }) = loaded.scenario.runs.last_mut() else {
         panic!("an inference run");
     };
-    *decode = Decode::Beam { from: Prefix::Ids(vec![1, 2]), max_new: 3, beams: 2 };
+    *decode = Decode::Beam { from: Prefix::Ids(vec![1, 2]), max_new: 3, beams: 2, length_penalty: 0.0 };
     let s = changed(loaded.scenario, Precision::F64);
     let run = s.run_named("sample").unwrap();
     assert_eq!(s.calls_made(run), 3);
@@ -168,7 +168,7 @@ fn steps_of_beams_have_titles_and_end_where_all_beams_end() {
 fn a_long_generation_without_a_cache_is_the_same_as_with() {
     let s = session("water_class", Precision::F32);
     let (run, max_new) = (0, 260);
-    for calls in [free(&[4], max_new, sample(7)), Calls::Beam { from: vec![4], max_new, beams: 2, end: Some(1) }] {
+    for calls in [free(&[4], max_new, sample(7)), Calls::Beam { from: vec![4], max_new, beams: 2, end: Some(1), length_penalty: 0.0 }] {
         let cached = generated(&s, run, &calls, true);
         assert_eq!(cached.len(), max_new);
         assert_eq!(cached, generated(&s, run, &calls, false));
@@ -285,7 +285,7 @@ fn a_broken_cache_is_found_where_it_breaks() {
 fn beams_find_what_exhaustive_search_finds() {
     let s = session("water_class", Precision::F64);
     let words = s.target_words.len() as i64;
-    let beam = Calls::Beam { from: vec![4], max_new: 2, beams: 64, end: None };
+    let beam = Calls::Beam { from: vec![4], max_new: 2, beams: 64, end: None, length_penalty: 0.0 };
     let made = generated(&s, 0, &beam, true);
     let last = made.last().unwrap();
     assert_eq!(last.beams.len(), 64);
@@ -307,7 +307,7 @@ fn beams_find_what_exhaustive_search_finds() {
         assert!((last.scores[i] - score).abs() < 1e-12);
     }
     // One beam is the greedy choice.
-    let one = Calls::Beam { from: vec![4], max_new: 5, beams: 1, end: None };
+    let one = Calls::Beam { from: vec![4], max_new: 5, beams: 1, end: None, length_penalty: 0.0 };
     let greedy: Vec<i64> = generated(&s, 0, &free(&[4], 5, Choice::Greedy), true).iter().map(|c| c.ids[0]).collect();
     assert_eq!(generated(&s, 0, &one, true).last().unwrap().beams[0][1..], greedy);
 }
@@ -318,7 +318,7 @@ fn an_ended_beam_stays_as_it_is() {
     let s = session("water_class", Precision::F64);
     // The token that greedy decoding takes first serves as the end token.
     let end = generated(&s, 0, &free(&[4], 1, Choice::Greedy), true)[0].ids[0];
-    let calls = Calls::Beam { from: vec![4], max_new: 4, beams: 4, end: Some(end) };
+    let calls = Calls::Beam { from: vec![4], max_new: 4, beams: 4, end: Some(end), length_penalty: 0.0 };
     let made = generated(&s, 0, &calls, true);
     let score = made[0].scores[0];
     assert_eq!(made[0].beams[0], [4, end]);
@@ -328,6 +328,40 @@ fn an_ended_beam_stays_as_it_is() {
     for beam in &last.beams {
         let ended = beam.iter().position(|t| *t == end);
         assert!(ended.is_none_or(|i| beam[i..].iter().all(|t| *t == end)), "{beam:?}");
+    }
+}
+
+/// With a length penalty the best is the sentence whose mean (or the like) is best, whether it has ended or not; every
+/// sentence is kept, so that nothing is dropped.
+#[test]
+fn a_length_penalty_ranks_by_score_over_a_power_of_the_length() {
+    let s = session("water_class", Precision::F64);
+    let words = s.target_words.len() as i64;
+    let end = generated(&s, 0, &free(&[4], 1, Choice::Greedy), true)[0].ids[0];
+    let log_probs = |prefix: &[i64]| -> Vec<f64> {
+        let call = generated(&s, 0, &Calls::Forced(vec![prefix.to_vec()]), false).remove(0);
+        call.probs[0].iter().map(|p| p.ln()).collect()
+    };
+    let first = log_probs(&[4]);
+    let second: Vec<Vec<f64>> = (0..words).map(|a| log_probs(&[4, a])).collect();
+    for alpha in [0.5, 1.0, 3.0] {
+        let mut all: Vec<(f64, Vec<i64>)> = vec![(first[end as usize], vec![4, end, end])];
+        for a in (0..words).filter(|a| *a != end) {
+            for b in 0..words {
+                let score = first[a as usize] + second[a as usize][b as usize];
+                all.push((score / 2f64.powf(alpha), vec![4, a, b]));
+            }
+        }
+        all.sort_by(|x, y| y.0.total_cmp(&x.0));
+        for cached in [false, true] {
+            let calls = Calls::Beam { from: vec![4], max_new: 2, beams: 57, end: Some(end), length_penalty: alpha };
+            let last = generated(&s, 0, &calls, cached).pop().expect("a call");
+            for (i, (ranked, tokens)) in all.iter().enumerate() {
+                assert_eq!(&last.beams[i], tokens, "α {alpha}, beam {i}");
+                let length = if tokens[1] == end { 1.0 } else { 2f64.powf(alpha) };
+                assert!((last.scores[i] / length - ranked).abs() < 1e-12);
+            }
+        }
     }
 }
 
@@ -370,7 +404,7 @@ fn ties_are_flagged_in_beams_and_by_a_lint() {
     }
     let s = changed(loaded.scenario, Precision::F64);
     let run = s.run_named("sample").unwrap();
-    let beams = Calls::Beam { from: vec![1, 2], max_new: 2, beams: 2, end: None };
+    let beams = Calls::Beam { from: vec![1, 2], max_new: 2, beams: 2, end: None, length_penalty: 0.0 };
     assert!(generated(&s, run, &beams, true).iter().all(|c| c.tie));
     let found = lints::check(&s, |r| r == run).unwrap();
     let ties: Vec<_> = found.iter().filter(|f| f.lint.id() == "tie").collect();

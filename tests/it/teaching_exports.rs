@@ -14,7 +14,8 @@ fn export(arguments: &[&str]) -> String {
 fn wanted_and_predicted_tokens_of_decoding_calls_are_labelled_alike() {
     let page = export(&["water_class", "--step", "92..94", "--format", "md", "--derivations", "none"]);
     let after = |symbol: &str| -> Vec<(String, String)> {
-        let tables = page.split(&format!("**{symbol}**")).skip(1);
+        let heading = format!("**{symbol}**");
+        let tables = page.split(heading.as_str()).skip(1);
         let cell = |line: &str| line.trim_matches('|').trim().to_owned();
         tables.map(|t| t.lines().filter(|l| l.starts_with('|')).map(cell).collect::<Vec<_>>()).map(|l| (l[0].clone(), l[2].clone())).collect()
     };
@@ -32,7 +33,8 @@ fn every_sentence_of_a_batch_has_its_own_labels() {
     let second = page.split("batch=1").nth(1).expect("a second sentence").to_owned();
     let header = second.lines().nth(1).expect("labels");
     assert!(header.contains("<pad>"), "{header}");
-    let first = page.split("batch=0").nth(1).expect("a first sentence").lines().nth(1).expect("labels").to_owned();
+    let first = page.split("batch=0").nth(1).expect("a first sentence").to_owned();
+    let first = first.lines().nth(1).expect("labels");
     assert!(!first.contains("<pad>"), "{first}");
 }
 
