@@ -252,7 +252,10 @@ impl Job<'_> {
                 break;
             }
             let update = trainer.state().update;
-            let sentences = unlabelled(self.session, self.run, self.args.batch, seed, update);
+            let parts = self.rule.accumulate.max(1);
+            let all = update * parts..(update + 1) * parts;
+            let mut each = all.map(|part| unlabelled(self.session, self.run, self.args.batch, seed, part));
+            let sentences = each.find(|rows| !rows.is_empty()).unwrap_or_default();
             if !sentences.is_empty() {
                 stopped = Some(Stopped::NoLabels { update, sentences });
                 break;

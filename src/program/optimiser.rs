@@ -37,6 +37,8 @@ pub struct Optimiser {
     pub bias_correction: bool,
     /// Parameters with settings of their own; the first group whose pattern fits a path holds for it.
     pub groups: Vec<Group>,
+    /// Batches whose gradients are averaged for an update (gradient accumulation).
+    pub accumulate: u64,
 }
 
 /// Settings of the parameters that a pattern fits.
@@ -70,6 +72,7 @@ impl Default for Optimiser {
             amsgrad: false,
             bias_correction: true,
             groups: Vec::new(),
+            accumulate: 1,
         }
     }
 }
@@ -272,6 +275,9 @@ impl Optimiser {
                 }
             }
         }
+        if self.accumulate == 0 {
+            return bad("accumulate", "positive");
+        }
         for group in &self.groups {
             if !(group.rate.is_finite() && group.rate >= 0.0) {
                 return bad("groups.rate", "not_negative");
@@ -324,16 +330,30 @@ pub struct Updates {
     pub corrections: Option<[NodeId; 2]>,
     /// Norm of all gradients together, where they are clipped.
     pub gradient_norm: Option<NodeId>,
+    /// Sums of gradients over the batches of an update; empty where each update has one batch.
+    pub accumulated: Vec<Slot>,
 }
 
 /// Appends the update of every parameter that has a gradient: `update.<parameter>.m`, `.v`, `.m_hat`, `.v_hat`,
-/// `.step`, `.new` (as far as the rule has them); memory enters by `.m_before`, `.v_before`, `.velocity_before`.
+/// `.step`, `.new` (as far as the rule has them); memory enters by `.m_before`, `.v_before`, `.velocity_before`. Where
+/// gradients are accumulated, `.gradient_before` is their sum over the batches before, `.gradient_mean` what counts.
 ///
 /// # Errors
 /// Where a path `update.…` is taken.
 pub fn append_update(b: &mut Builder, gradients: &Gradients, optimiser: &Optimiser) -> Result<Updates, BuildError> {
-    let pairs: Vec<_> = gradients.parameters(b.program()).collect();
+    let mut pairs: Vec<_> = gradients.parameters(b.program()).collect();
     b.scope("update", ScopeKind::Update, |b| {
+        let mut accumulated = Vec::new();
+        if optimiser.accumulate > 1 {
+            for (parameter, gradient) in &mut pairs {
+                let path = b.program().node(*parameter).path.to_string();
+                let before = b.input(&format!("{path}.gradient_before"), DType::Float, b.shape(*gradient))?;
+                let after = b.binary(&format!("{path}.gradient_sum"), Binary::Add, before, *gradient)?;
+                let share = Affine::Div(optimiser.accumulate as f64);
+                *gradient = b.affine(&format!("{path}.gradient_mean"), share, after)?;
+                accumulated.push(Slot { name: "gradient", before, after });
+            }
+        }
         let learning_rate = b.input("learning_rate", DType::Float, Shape::SCALAR)?;
         let corrections = match optimiser.method {
             Method::Sgd { .. } => None,
@@ -381,7 +401,7 @@ pub fn append_update(b: &mut Builder, gradients: &Gradients, optimiser: &Optimis
             let group = optimiser.group_of(&path);
             parameters.push(b.scope(&path, ScopeKind::Group, |b| rule.update(b, parameter, gradient, group))?);
         }
-        Ok(Updates { parameters, learning_rate, corrections, gradient_norm })
+        Ok(Updates { parameters, learning_rate, corrections, gradient_norm, accumulated })
     })
 }
 

@@ -37,6 +37,7 @@ pub fn optimiser(s: &schema::Optimiser) -> Optimiser {
         nesterov: s.nesterov,
         amsgrad: s.amsgrad,
         bias_correction: s.bias_correction,
+        accumulate: s.accumulate as u64,
         groups: s
             .groups
             .iter()
@@ -65,7 +66,7 @@ impl<'s> Lessons<'s> {
         Self { session, run, optimiser, batch: batch.filter(|b| *b < all), seed, built: Vec::new() }
     }
 
-    /// The lesson of an update, counted from 0.
+    /// The lesson of an update, counted from 0; its last batch, where there are several.
     ///
     /// # Errors
     /// Where its program does not build.
@@ -73,6 +74,12 @@ impl<'s> Lessons<'s> {
     /// # Panics
     /// Where the run has no loss: [`Session::training_run`] finds one that has.
     pub fn lesson(&mut self, update: u64) -> Result<Arc<TrainStep>, BuildError> {
+        let parts = self.optimiser.accumulate.max(1);
+        self.part(update * parts + parts - 1)
+    }
+
+    /// The lesson of a batch, counted from 0 over all updates: where gradients are accumulated, several are one update.
+    fn part(&mut self, update: u64) -> Result<Arc<TrainStep>, BuildError> {
         let Some(batch) = self.batch else {
             if self.built.is_empty() {
                 let run = &self.session.runs[self.run];
@@ -117,7 +124,7 @@ impl<'s> Lessons<'s> {
         retention: Retention,
     ) -> Trainer<T, impl FnMut(u64) -> Result<Arc<TrainStep>, BuildError> + 's> {
         let rounder = self.session.rounding.map(Rounder::from);
-        Trainer::new(self.optimiser.clone(), move |update| self.lesson(update), state, losses, retention)
+        Trainer::new(self.optimiser.clone(), move |part| self.part(part), state, losses, retention)
             .rounded(rounder)
     }
 }

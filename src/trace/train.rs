@@ -31,6 +31,8 @@ pub struct TrainStep {
     random: bool,
     /// Only what one update hands to the next.
     handoff_only: Keep,
+    /// Only the sums of gradients.
+    sums_only: Keep,
 }
 
 impl TrainStep {
@@ -44,6 +46,10 @@ impl TrainStep {
         let gradients = backward(&mut b, loss)?;
         let updates = append_update(&mut b, &gradients, optimiser)?;
         let program = b.finish();
+        let mut sums = vec![false; program.len()];
+        for slot in &updates.accumulated {
+            sums[slot.after.index()] = true;
+        }
         let random = program.nodes().any(|(_, n)| is_dropout(&n.op));
         let mut handed = vec![false; program.len()];
         handed[loss.index()] = true;
@@ -61,6 +67,7 @@ impl TrainStep {
             forward: length,
             random,
             handoff_only: Keep::Only(handed.into()),
+            sums_only: Keep::Only(sums.into()),
         })
     }
 
@@ -94,12 +101,37 @@ impl TrainStep {
                 set(id, x);
             }
         }
-        for slot in self.updates.parameters.iter().flat_map(|p| &p.slots) {
+        let memory = self.updates.parameters.iter().flat_map(|p| &p.slots);
+        for slot in memory.chain(&self.updates.accumulated) {
             let node = self.program.node(slot.before);
             if !state.values.contains_key(&node.path) {
                 let zeros = Tensor::new(node.shape, vec![T::ZERO; node.shape.len()]);
                 state.values.insert(Arc::clone(&node.path), Value::Float(zeros));
             }
+        }
+    }
+}
+
+impl TrainStep {
+    /// Runs this batch, every number rounded where that is wanted, and adds its gradients to those of the batches before,
+    /// in `state`; nothing is updated.
+    ///
+    /// # Errors
+    /// Where it does not run.
+    pub fn accumulate<T: Real>(&self, state: &mut State<T>, rounder: Option<Rounder>) -> Result<(), Stopped> {
+        let settings = Settings { keep: self.sums_only.clone(), rounder, ..Settings::default() };
+        let trace = run(self, state, &settings)?;
+        for slot in &self.updates.accumulated {
+            let path = Arc::clone(&self.program.node(slot.before).path);
+            state.values.insert(path, trace.value(slot.after));
+        }
+        Ok(())
+    }
+
+    /// Forgets the gradients of the batches before: the update was made.
+    fn forget<T: Real>(&self, state: &mut State<T>) {
+        for slot in &self.updates.accumulated {
+            state.values.remove(&self.program.node(slot.before).path);
         }
     }
 }
@@ -207,7 +239,8 @@ impl Default for Retention {
     }
 }
 
-/// A training run. `B` gives the lesson of each update, counted from 0; it must give the same one whenever asked.
+/// A training run. `B` gives the lesson of each batch, counted from 0; it must give the same one every time. An update
+/// has one batch, or as many as the optimiser accumulates the gradients of.
 #[derive(Debug)]
 pub struct Trainer<T: Real, B> {
     batches: B,
@@ -276,7 +309,24 @@ impl<T: Real, B: FnMut(u64) -> Result<Arc<TrainStep>, BuildError>> Trainer<T, B>
     /// # Errors
     /// Where it does not build.
     pub fn lesson(&mut self, update: u64) -> Result<Arc<TrainStep>, Stopped> {
-        (self.batches)(update).map_err(|error| Stopped::Build { update, error: Box::new(error) })
+        let parts = self.optimiser.accumulate.max(1);
+        self.batch(update, update * parts + parts - 1)
+    }
+
+    /// The lesson of a batch, counted from 0 over all updates.
+    fn batch(&mut self, update: u64, batch: u64) -> Result<Arc<TrainStep>, Stopped> {
+        (self.batches)(batch).map_err(|error| Stopped::Build { update, error: Box::new(error) })
+    }
+
+    /// Binds what the update of `lesson`, the last of its batches, reads: the gradients of the batches before too.
+    fn ready(&mut self, lesson: &TrainStep, state: &mut State<T>) -> Result<(), Stopped> {
+        lesson.bind(&self.optimiser, state);
+        let (update, parts) = (state.update, self.optimiser.accumulate.max(1));
+        for part in 0..parts - 1 {
+            let earlier = self.batch(update, update * parts + part)?;
+            earlier.accumulate(state, self.settings.rounder.clone())?;
+        }
+        Ok(())
     }
 
     /// The state before update `update`, recomputed from the nearest kept one.
@@ -308,7 +358,7 @@ impl<T: Real, B: FnMut(u64) -> Result<Arc<TrainStep>, BuildError>> Trainer<T, B>
     pub fn reopen(&mut self, update: u64) -> Result<(Arc<TrainStep>, Trace<T>), Stopped> {
         let mut state = self.state_at(update)?;
         let lesson = self.lesson(update)?;
-        lesson.bind(&self.optimiser, &mut state);
+        self.ready(&lesson, &mut state)?;
         let settings = Settings { keep: Keep::All, timed: true, ..self.settings.clone() };
         let trace = run(&lesson, &state, &settings)?;
         Ok((lesson, trace))
@@ -336,7 +386,7 @@ impl<T: Real, B: FnMut(u64) -> Result<Arc<TrainStep>, BuildError>> Trainer<T, B>
     /// Makes the update of `lesson` on the current state; gives the loss before it.
     fn advance(&mut self, lesson: &TrainStep) -> Result<f64, Stopped> {
         let mut state = self.state.clone();
-        lesson.bind(&self.optimiser, &mut state);
+        self.ready(lesson, &mut state)?;
         let settings = Settings { keep: lesson.handoff_only.clone(), ..self.settings.clone() };
         let trace = run(lesson, &state, &settings)?;
         let loss = trace.value(lesson.loss);
@@ -359,6 +409,7 @@ impl<T: Real, B: FnMut(u64) -> Result<Arc<TrainStep>, BuildError>> Trainer<T, B>
         for (leaf, value) in handed {
             state.values.insert(Arc::clone(&lesson.program.node(leaf).path), value);
         }
+        lesson.forget(&mut state);
         state.update += 1;
         self.state = state;
         Ok(loss.get(0))

@@ -601,8 +601,10 @@ fn check_tells_of_decoding() {
     let (_, text) = printed(&["export", "water_class", "--step", "95", "--format", "json"]);
     let json: serde_json::Value = serde_json::from_str(&text).unwrap();
     let rows = json["table"]["rows"].as_array().unwrap();
-    assert_eq!(rows.len(), 9);
-    assert_eq!(rows[4][2], "1×1 (0 hidden), 2×2 (1 hidden), 3×3 (3 hidden)");
+    assert_eq!(rows.len(), 13);
+    assert_eq!(rows[0][1], "[0, 1, 2, 3] 我 爱 水 课");
+    assert_eq!(rows[2][2], "1, 2, 3: 6 rows in 3 calls");
+    assert_eq!(rows[6][2], "1×1 (0 hidden), 2×2 (1 hidden), 3×3 (3 hidden)");
 }
 
 /// The logits that are drawn from, against the formulas of `transformers` (`RepetitionPenaltyLogitsProcessor`,

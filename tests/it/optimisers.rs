@@ -216,3 +216,37 @@ fn nesterov_amsgrad_groups_and_a_missing_correction() {
     };
     close(&trained(&bert), &BERT_ADAM);
 }
+
+/// Three batches of one sentence each, accumulated, are one update over the three sentences; the sums are nodes that
+/// replay, and the update can be opened again.
+#[test]
+fn accumulated_gradients_are_those_of_the_whole_batch() {
+    let same = Optimiser { method: Method::adam(), learning_rate: 0.05, ..Optimiser::default() };
+    let accumulated = trained(&Optimiser { accumulate: 4, ..same.clone() });
+    let plain = trained(&same);
+    for (a, b) in accumulated.iter().zip(&plain) {
+        assert!((a - b).abs() < 1e-9, "{a} {b}");
+    }
+
+    let loaded = tui_transformer::scenario::load(std::path::Path::new("norm_in_training")).expect("a lesson");
+    let s = tui_transformer::session::open(loaded.scenario, None, tui_transformer::session::Options::default());
+    let s = s.expect("opens");
+    let run = s.run_named("pre_ln").expect("a run");
+    let tui_transformer::session::AnyBindings::F64(start) = &s.params else { panic!("f64") };
+    let after = |accumulate: u64, batch: Option<usize>| {
+        let rule = Optimiser { accumulate, learning_rate: 0.1, clip_norm: Some(1.0), ..Optimiser::default() };
+        let lessons = tui_transformer::session::training::Lessons::new(&s, run, rule, batch, 3);
+        let mut trainer = lessons.trainer(State::new(start.clone()), vec![], Retention::default());
+        for _ in 0..3 {
+            trainer.step().expect("an update");
+        }
+        let (_, trace) = trainer.reopen(1).expect("it was made");
+        let sum = trace.at("update.output.weight.gradient_sum").is_some();
+        assert_eq!(sum, accumulate > 1);
+        trainer.state().values["decoder.0.ffn.w1.weight"].float().data().to_vec()
+    };
+    let (whole, parts) = (after(1, None), after(3, Some(1)));
+    assert!(whole.iter().zip(&parts).all(|(a, b)| (a - b).abs() < 1e-10));
+    let before = start["decoder.0.ffn.w1.weight"].float().data().to_vec();
+    assert!(whole.iter().zip(&before).any(|(a, b)| (a - b).abs() > 1e-4));
+}

@@ -30,10 +30,11 @@ fn every_sentence_of_a_batch_has_its_own_labels() {
     let page = export(&["encoder_char", "--step", "2", "--format", "text", "--derivations", "none"]);
     assert!(page.contains("(我)") && page.contains("(<pad>)"), "{page}");
     let page = export(&["encoder_char", "--step", "9", "--format", "text", "--derivations", "none"]);
-    let second = page.split("batch=1").nth(1).expect("a second sentence").to_owned();
+    let table = |block: &str| page.split(block).last().expect("a table").to_owned();
+    let second = table("batch=1, head=0]");
     let header = second.lines().nth(1).expect("labels");
     assert!(header.contains("<pad>"), "{header}");
-    let first = page.split("batch=0").nth(1).expect("a first sentence").to_owned();
+    let first = table("batch=0, head=0]");
     let first = first.lines().nth(1).expect("labels");
     assert!(!first.contains("<pad>"), "{first}");
 }

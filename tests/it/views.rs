@@ -73,12 +73,12 @@ fn the_last_step_of_the_hand_calculation_is_a_table_that_scrolls() {
     assert!(first.contains("[I love easy courses]"), "{first}");
     assert!(first.contains("1×1 (0 hidden), 2×2 (1"), "{first}");
     assert!(!first.contains("of 30 parameters"), "{first}");
-    press(&mut app, "tab down down down down down down down down");
+    press(&mut app, "tab down down down down down down down down down down down down");
     let below = text(&mut app, small);
     assert!(below.contains("of 30 parameters"), "{below}");
     assert!(!below.contains("[I love easy courses]"), "{below}");
     // Down at the end does not count.
-    press(&mut app, "down down down down up up up up up up up up");
+    press(&mut app, "down down down down up up up up up up up up up up up up");
     assert_eq!(text(&mut app, small), first);
     press(&mut app, "end");
     assert_eq!(text(&mut app, small), below);

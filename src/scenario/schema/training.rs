@@ -90,6 +90,8 @@ pub struct Optimiser {
     pub amsgrad: bool,
     /// Adam divides m and v by 1 − βᵗ; BERT's own optimiser does not.
     pub bias_correction: bool,
+    /// Batches whose gradients are averaged for an update (gradient accumulation); `train --batch` says how large they are.
+    pub accumulate: usize,
     /// Parameters with settings of their own, such as no decay on norms and biases; the first that fits.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<ParameterGroup>,
@@ -112,6 +114,7 @@ impl Default for Optimiser {
             nesterov: false,
             amsgrad: false,
             bias_correction: true,
+            accumulate: 1,
             groups: Vec::new(),
         }
     }
