@@ -94,7 +94,9 @@ pub(super) fn misspelt(raw: &[impl AsRef<OsStr>], lang: Lang) -> Option<Msg> {
     let words = raw.iter().map(|w| w.as_ref().to_owned());
     let matches = command.clone().try_get_matches_from(words).ok()?;
     let word = matches.get_one::<std::path::PathBuf>("scenario")?.to_str()?;
-    if crate::scenario::EMBEDDED.iter().chain(crate::scenario::LESSONS).any(|(name, _)| *name == word) || std::path::Path::new(word).exists() {
+    if crate::scenario::EMBEDDED.iter().chain(crate::scenario::LESSONS).any(|(name, _)| *name == word)
+        || std::path::Path::new(word).exists()
+    {
         return None;
     }
     let near = nearest(word, command.get_subcommands().map(clap::Command::get_name))?;

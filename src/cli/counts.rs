@@ -46,13 +46,12 @@ pub struct Args {
 pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     let session = common::open_shapes(&args.scenario, &args.inputs, global, lang)?;
     let run = args.run.as_deref().map_or(Ok(0), |name| common::run(&session, name))?;
-    let mut wanted =
-        Wanted { window: args.window.map(|w| w as usize), pad: args.pad as usize, ..Wanted::default() };
+    let mut wanted = Wanted { window: args.window.map(|w| w as usize), pad: args.pad as usize, ..Wanted::default() };
     if !args.lengths.is_empty() {
         wanted.lengths = args.lengths.iter().map(|n| *n as usize).collect();
     }
-    let counts = Counts::of(&session, run, &wanted)
-        .map_err(|e| Failure::from(Msg::new("scenario.build").arg("why", e)))?;
+    let counts =
+        Counts::of(&session, run, &wanted).map_err(|e| Failure::from(Msg::new("scenario.build").arg("why", e)))?;
     let mut out = io::stdout().lock();
     if args.json {
         writeln!(out, "{:#}", to_json(&counts, &session))?;

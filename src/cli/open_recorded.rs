@@ -13,12 +13,7 @@ use crate::text::{Lang, Msg, escape};
 const MAX_NAMED: usize = 20;
 
 /// Opens a file of tensors or a trace folder; `None` where `arg` is neither. What of it cannot be read goes to `notes`.
-pub(super) fn open(
-    arg: &Path,
-    options: Options,
-    lang: Lang,
-    notes: &mut Vec<Msg>,
-) -> Option<Result<Session, Failure>> {
+pub(super) fn open(arg: &Path, options: Options, lang: Lang, notes: &mut Vec<Msg>) -> Option<Result<Session, Failure>> {
     if options.update > 1 && (is_trace_folder(arg) || is_file_of_tensors(arg)) {
         return Some(Err(Msg::new("trace.update").into()));
     }

@@ -123,7 +123,8 @@ pub struct GradientRow {
 /// Where the run cannot run.
 pub fn gradients(s: &Session, run: usize) -> Result<Vec<GradientRow>, RunError> {
     let forward = s.forward_of(run).unwrap_or(run);
-    let backward = (0..s.runs.len()).find(|r| s.runs[*r].kind == RunKind::Backward && s.forward_of(*r) == Some(forward));
+    let backward =
+        (0..s.runs.len()).find(|r| s.runs[*r].kind == RunKind::Backward && s.forward_of(*r) == Some(forward));
     let Some(run) = backward else { return Ok(Vec::new()) };
     let trace = s.trace(run).map_err(Clone::clone)?;
     let program = &s.runs[run].program;

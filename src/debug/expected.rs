@@ -83,16 +83,15 @@ fn one(session: &Session, entry: usize, e: &Expected) -> Result<Compared, Msg> {
     let trace = session.trace(run).map_err(|why| Msg::new("cli.cannot_run").arg("why", why))?;
     let value = trace.value(view.node);
     let shape = *value.shape();
-    let mut out =
-        Compared {
-            entry,
-            run,
-            path: e.path.clone(),
-            values: e.values.flat().len(),
-            wrong: Vec::new(),
-            misprints: Vec::new(),
-            largest: 0.0,
-        };
+    let mut out = Compared {
+        entry,
+        run,
+        path: e.path.clone(),
+        values: e.values.flat().len(),
+        wrong: Vec::new(),
+        misprints: Vec::new(),
+        largest: 0.0,
+    };
     for (position, (flat, &expected)) in view.cells.flats().zip(e.values.flat()).enumerate() {
         let found = value.get(flat);
         let far = distance(expected, found);

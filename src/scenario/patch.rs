@@ -259,7 +259,9 @@ mod tests {
                 run: None,
             }];
         });
-        for comment in ["// A scenario", "// its name", "/* the model */", "// narrow", "// Rows are", "// a\n", "// b\n"] {
+        for comment in
+            ["// A scenario", "// its name", "/* the model */", "// narrow", "// Rows are", "// a\n", "// b\n"]
+        {
             assert!(text.contains(comment), "{comment}: {text}");
         }
         assert!(text.contains("[0.5, 1], // b") && text.contains("eps: 1e-6") && text.contains("window: 2"), "{text}");

@@ -90,7 +90,9 @@ pub fn stages(session: &Session, here: usize, lang: Lang) -> Result<Option<Table
     row("output", left.words(false), right.words(true));
     row("used", say(Msg::new("stage.all_rows").arg("count", left.row_count(0))), tr(lang, "stage.last_row").to_owned());
     let cached = session.calls_of(inference).is_some_and(|(_, cached)| cached);
-    let again = say(Msg::new(if cached { "stage.with_cache" } else { "stage.without_cache" }).arg("again", right.computed_again()));
+    let again =
+        say(Msg::new(if cached { "stage.with_cache" } else { "stage.without_cache" })
+            .arg("again", right.computed_again()));
     row("cache", tr(lang, "stage.one_pass").to_owned(), again);
     let data = left.tokens(None).get(1..).unwrap_or_default().join(", ");
     row("next", say(Msg::new("stage.from_data").arg("tokens", data)), right.next_inputs());

@@ -124,8 +124,7 @@ impl<'s> Lessons<'s> {
         retention: Retention,
     ) -> Trainer<T, impl FnMut(u64) -> Result<Arc<TrainStep>, BuildError> + 's> {
         let rounder = self.session.rounding.map(Rounder::from);
-        Trainer::new(self.optimiser.clone(), move |part| self.part(part), state, losses, retention)
-            .rounded(rounder)
+        Trainer::new(self.optimiser.clone(), move |part| self.part(part), state, losses, retention).rounded(rounder)
     }
 }
 

@@ -329,12 +329,7 @@ fn decode(d: &mut Draw<'_>) -> Decode {
             repetition_penalty: d.of(&[1.0, 1.2, 0.7]),
             seed: d.below(9) as u64,
         },
-        _ => Decode::Beam {
-            from,
-            max_new,
-            beams: 1 + d.below(8),
-            length_penalty: [0.0, 0.6, 1.0, 2.0][d.below(4)],
-        },
+        _ => Decode::Beam { from, max_new, beams: 1 + d.below(8), length_penalty: [0.0, 0.6, 1.0, 2.0][d.below(4)] },
     }
 }
 

@@ -70,7 +70,8 @@ fn counts_are_those_of_the_parameters_and_the_program() {
     let all: usize = s.specs.iter().map(|p| p.shape.len()).sum();
     assert_eq!(counts.all(), all as u64);
     let program = &s.runs[0].program;
-    let flops: u64 = program.nodes().map(|(id, _)| tui_transformer::program::cost(program, id, s.precision).flops).sum();
+    let flops: u64 =
+        program.nodes().map(|(id, _)| tui_transformer::program::cost(program, id, s.precision).flops).sum();
     assert_eq!(counts.work.iter().map(|w| w.flops).sum::<u64>(), flops);
     let (backward, update) = counts.training.expect("it is trained");
     assert!(backward > flops && update > 0);

@@ -168,7 +168,10 @@ fn steps_of_beams_have_titles_and_end_where_all_beams_end() {
 fn a_long_generation_without_a_cache_is_the_same_as_with() {
     let s = session("water_class", Precision::F32);
     let (run, max_new) = (0, 260);
-    for calls in [free(&[4], max_new, sample(7)), Calls::Beam { from: vec![4], max_new, beams: 2, end: Some(1), length_penalty: 0.0 }] {
+    for calls in [
+        free(&[4], max_new, sample(7)),
+        Calls::Beam { from: vec![4], max_new, beams: 2, end: Some(1), length_penalty: 0.0 },
+    ] {
         let cached = generated(&s, run, &calls, true);
         assert_eq!(cached.len(), max_new);
         assert_eq!(cached, generated(&s, run, &calls, false));

@@ -147,7 +147,8 @@ fn row_norms(x: &[f64], width: usize) -> f64 {
 #[test]
 fn norms_of_the_residual_stream_are_as_the_notes_say() {
     let s = lesson("residual_norms");
-    let stream = |run: &str| tui_transformer::debug::depth::stream(&s, s.run_named(run).expect(run), None).expect("runs");
+    let stream =
+        |run: &str| tui_transformer::debug::depth::stream(&s, s.run_named(run).expect(run), None).expect("runs");
     let norm = |run: &str, path: &str| {
         let rows = stream(run);
         let row = rows.iter().find(|r| r.path == path).unwrap_or_else(|| panic!("{path}"));
@@ -178,7 +179,9 @@ fn norms_of_the_residual_stream_are_as_the_notes_say() {
 #[test]
 fn what_each_part_is_for_is_as_the_notes_say() {
     let s = lesson("why");
-    let later = |head: usize| values(&s, "no_mask", "decoder.0.self_attn.weights", &format!("head={head}"))[1..5].iter().sum::<f64>();
+    let later = |head: usize| {
+        values(&s, "no_mask", "decoder.0.self_attn.weights", &format!("head={head}"))[1..5].iter().sum::<f64>()
+    };
     assert_eq!((format!("{:.3}", later(0)), format!("{:.3}", later(1))), ("0.917".to_owned(), "0.997".to_owned()));
     let entropy = |run: &str| {
         let rows = tui_transformer::debug::heads::table(&s, s.run_named(run).expect(run), None).expect("runs");
@@ -227,9 +230,15 @@ fn post_ln_needs_a_warm_up_and_pre_ln_does_not() {
         let layers = rows.iter().filter(|r| r.layer == "decoder.0" || r.layer == "decoder.5");
         layers.map(|r| format!("{:.2}", r.norm)).collect()
     };
-    assert_eq!((norms("post_ln"), norms("pre_ln")), (vec!["6.42".to_owned(), "2.52".to_owned()], vec!["5.23".to_owned(), "1.34".to_owned()]));
+    assert_eq!(
+        (norms("post_ln"), norms("pre_ln")),
+        (vec!["6.42".to_owned(), "2.52".to_owned()], vec!["5.23".to_owned(), "1.34".to_owned()])
+    );
     let loss = |run: &str| values(&s, run, "loss.mean", "")[0];
-    assert_eq!((format!("{:.2}", loss("post_ln")), format!("{:.2}", loss("pre_ln"))), ("3.42".to_owned(), "3.22".to_owned()));
+    assert_eq!(
+        (format!("{:.2}", loss("post_ln")), format!("{:.2}", loss("pre_ln"))),
+        ("3.42".to_owned(), "3.22".to_owned())
+    );
     let after = |run: &str| {
         let output = std::process::Command::new(env!("CARGO_BIN_EXE_tui-transformer"))
             .args(["--lang", "en", "train", "norm_in_training", "--run", run])

@@ -70,7 +70,8 @@ fn a_source_is_read_again_with_its_edits_and_another_one_opened() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("mine.ron");
     std::fs::write(&file, scenario("1")).expect("written");
-    let lines = ["edit encoder.0.self_attn.q.weight[0,0] = 2", "reload", "edit", "open water_class", "step 23", "reload"];
+    let lines =
+        ["edit encoder.0.self_attn.q.weight[0,0] = 2", "reload", "edit", "open water_class", "step 23", "reload"];
     let output = play(&file, &lines.map(str::to_owned));
     let text = text(&output);
     assert_eq!(output.status.code(), Some(0), "{text}");

@@ -17,7 +17,10 @@ fn wanted_and_predicted_tokens_of_decoding_calls_are_labelled_alike() {
         let heading = format!("**{symbol}**");
         let tables = page.split(heading.as_str()).skip(1);
         let cell = |line: &str| line.trim_matches('|').trim().to_owned();
-        tables.map(|t| t.lines().filter(|l| l.starts_with('|')).map(cell).collect::<Vec<_>>()).map(|l| (l[0].clone(), l[2].clone())).collect()
+        tables
+            .map(|t| t.lines().filter(|l| l.starts_with('|')).map(cell).collect::<Vec<_>>())
+            .map(|l| (l[0].clone(), l[2].clone()))
+            .collect()
     };
     let own = |pairs: [(&str, &str); 3]| pairs.map(|(a, b)| (a.to_owned(), b.to_owned())).to_vec();
     assert_eq!(after("predicted\\_id"), own([("I", "7 (courses)"), ("love", "4 (I)"), ("easy", "2 (水)")]));

@@ -22,8 +22,7 @@ use super::action::{Action, action_table};
 use super::app::App;
 use super::args::{
     BreakSpec, Change, CompareArgs, ExportArgs, Expression, FileName, Mode, Place, RunName, Setting, Sides, SourceLine,
-    Speed,
-    StepTarget, Text, Train, TreeArgs, UpdateNumber,
+    Speed, StepTarget, Text, Train, TreeArgs, UpdateNumber,
 };
 use super::breakpoints::list;
 use super::view::View;

@@ -112,8 +112,9 @@ fn depth_tables(nav: &Navigator, digits: NumberFormat, lang: Lang) -> Result<Vec
     }
     let gradients = depth::gradients(&nav.session, run)?;
     if !gradients.is_empty() {
-        let row =
-            |r: &depth::GradientRow| vec![r.layer.clone(), NumberFormat::Scientific(3).format(r.norm), r.parameters.to_string()];
+        let row = |r: &depth::GradientRow| {
+            vec![r.layer.clone(), NumberFormat::Scientific(3).format(r.norm), r.parameters.to_string()]
+        };
         out.push(TextTable {
             title: tr(lang, "depth.gradients").to_owned(),
             columns: headings(lang, "depth", &["layer", "gradient", "parameters"]),

@@ -51,6 +51,9 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: 
     let place = Rect { y: list.bottom(), height: chart, ..area };
     put(buf, place, (place.x, place.y), tr(look.lang, "counts.chart"), place.width, look.theme.title, look);
     let (first, last) = (counts.lengths[0].to_string(), counts.lengths[counts.lengths.len() - 1].to_string());
-    Chart { series: &series, digits: NumberFormat::Decimals(1), ends: (&first, &last), cursor: None }
-        .render(Rect { y: place.y + 1, height: chart - 1, ..place }, buf, look);
+    Chart { series: &series, digits: NumberFormat::Decimals(1), ends: (&first, &last), cursor: None }.render(
+        Rect { y: place.y + 1, height: chart - 1, ..place },
+        buf,
+        look,
+    );
 }

@@ -155,12 +155,7 @@ fn padding(c: &Counts, lang: Lang) -> Option<TextTable> {
     Some(TextTable {
         title: Msg::new("counts.padding").arg("to", p.to).render(lang),
         columns: headings(lang, &["lengths", "flops", "flops_padded", "factor"]),
-        rows: vec![vec![
-            lengths.join(", "),
-            quantity(p.flops_real),
-            quantity(p.flops_padded),
-            format!("{times:.2}"),
-        ]],
+        rows: vec![vec![lengths.join(", "), quantity(p.flops_real), quantity(p.flops_padded), format!("{times:.2}")]],
         notes: Vec::new(),
     })
 }
