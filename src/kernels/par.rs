@@ -9,11 +9,15 @@ pub(super) const CHUNK: usize = 1 << 14;
 /// Calls `f(start, chunk)` for consecutive chunks of `out`, in parallel when there are several.
 /// `start` is the position of the chunk's first element. The chunks do not depend on the number of threads.
 pub(super) fn chunks<E: Send>(out: &mut [E], f: impl Fn(usize, &mut [E]) + Sync) {
-    if out.len() <= CHUNK {
-        f(0, out);
-    } else {
-        out.par_chunks_mut(CHUNK).enumerate().for_each(|(i, chunk)| f(i * CHUNK, chunk));
+    // Rayon's plumbing is compiled once a type, not once a closure: it was a third of the crate's code.
+    fn split<E: Send>(out: &mut [E], f: &(dyn Fn(usize, &mut [E]) + Sync)) {
+        if out.len() <= CHUNK {
+            f(0, out);
+        } else {
+            out.par_chunks_mut(CHUNK).enumerate().for_each(|(i, chunk)| f(i * CHUNK, chunk));
+        }
     }
+    split(out, &f);
 }
 
 /// The widest vectors of this processor that loops are compiled for.
