@@ -34,10 +34,7 @@ pub fn read(file: &str, text: &str) -> Result<Scenario, Box<Diagnostic>> {
         let msg = Msg::new("scenario.nesting").arg("most", MAX_LEVELS);
         return Err(at(byte, Problem::new("", msg).help(Msg::new("scenario.syntax_help"))));
     }
-    if let Ok(scenario) = super::options().from_str(text) {
-        return Ok(scenario);
-    }
-    let (path, error) = match failure(text) {
+    let (path, error) = match placed(text) {
         Ok(scenario) => return Ok(scenario),
         Err(e) => *e,
     };
@@ -45,8 +42,8 @@ pub fn read(file: &str, text: &str) -> Result<Scenario, Box<Diagnostic>> {
     Err(at(byte, problem))
 }
 
-/// Reads once more, keeping track of where in the data the reader is.
-fn failure(text: &str) -> Result<Scenario, Box<(Vec<Segment>, ron::error::SpannedError)>> {
+/// Reads, keeping track of where in the data the reader is.
+fn placed(text: &str) -> Result<Scenario, Box<(Vec<Segment>, ron::error::SpannedError)>> {
     let mut reader =
         ron::Deserializer::from_str_with_options(text, &super::options()).map_err(|e| Box::new((Vec::new(), e)))?;
     let read: Result<Scenario, _> = serde_path_to_error::deserialize(&mut reader);
