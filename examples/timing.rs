@@ -88,7 +88,8 @@ fn decode_case(tokens: usize) -> Case {
     let bindings = weights::<f32>(&config, vocab);
     let calls = Calls::Free { from: vec![1], max_new: tokens, choice: Choice::Greedy, barred: Barred::default() };
     let build = ModelBuilder::new(&config, vocab, false);
-    let program: Arc<Program> = Arc::new(generate(build, None, &calls, &Part::whole(&calls), None, true).expect("builds"));
+    let program: Arc<Program> =
+        Arc::new(generate(build, None, &calls, &Part::whole(&calls), None, true).expect("builds"));
     // As `generate` runs: what was chosen stays, the rest goes after its last reader.
     let keep = Keep::only(&program, |id| program.node(id).path.ends_with(".next.id"));
     let settings = Settings { keep, timed: false, ..Settings::default() };
