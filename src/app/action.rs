@@ -4,7 +4,7 @@
 //! order of variants is the order of help. What an action needs beyond its name is its argument ([`Arg`]).
 
 use super::args::{
-    Arg, BreakSpec, Change, CompareArgs, Completes, ExportArgs, Expression, FileName, Mode, Place, RunName, Setting,
+    Arg, BreakSpec, Change, Choice, CompareArgs, Completes, ExportArgs, Expression, FileName, Mode, Place, RunName, Setting,
     Sides, SourceLine, Speed, StepTarget, Text, Train, TreeArgs, UpdateNumber,
 };
 use super::grammar::{self, Slip};
@@ -156,6 +156,9 @@ macro_rules! action_table {
                 Counts "counts" => tables::counts;
                 Heads "heads" => tables::heads;
                 Depth "depth" => tables::depth;
+                Batch(Choice) "batch" => |app, choice| cursor::choose(app, Part::Batch, *choice);
+                Head(Choice) "head" => |app, choice| cursor::choose(app, Part::Head, *choice);
+                Layer(Choice) "layer" => |app, choice| cursor::choose(app, Part::Layer, *choice);
             }
             Find {
                 Search(Text) "search" => |app, text| search::search(app, text, true);

@@ -10,6 +10,8 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock, Weak};
 
 use super::head_facts::HeadFacts;
+use super::lens_table::{LensTable, Way};
+use super::row_facts::RowFacts;
 use crate::explain::line::MASKED_BELOW;
 use crate::program::{Leaf, NodeId, Op, Program, Role, ScopeKind};
 use crate::session::Session;
@@ -81,6 +83,8 @@ pub struct Measures {
     pictures: Pictures,
     heads: Slots<(Key, Window), HeadFacts>,
     spreads: Slots<(Key, Window), Vec<u64>>,
+    rows: Slots<(Key, Option<NodeId>), RowFacts>,
+    lenses: Slots<Key, LensTable>,
     waiting: Cell<bool>,
 }
 
@@ -97,6 +101,8 @@ impl Measures {
         self.pictures.borrow_mut().clear();
         self.heads.borrow_mut().clear();
         self.spreads.borrow_mut().clear();
+        self.rows.borrow_mut().clear();
+        self.lenses.borrow_mut().clear();
         self.waiting.set(false);
     }
 
@@ -157,6 +163,27 @@ impl Measures {
                 }
                 counts
             })
+        })
+    }
+
+    /// Norms of the rows of a tensor, and their cosines with those of `before`; `None` while they are being read.
+    pub fn rows(&self, of: Origin<'_>, before: Option<NodeId>) -> Option<Arc<RowFacts>> {
+        let n = of.len() * if before.is_some() { 2 } else { 1 };
+        self.get(&self.rows, (of.key(), before), of, n, move |o| {
+            let other = before.and_then(|id| Owned { node: id, ..o.clone() }.with(|v, _| v.clone()));
+            o.with(|value, _| RowFacts::read(value, other.as_ref()))
+        })
+    }
+
+    /// What the output head would say after each stage of the residual stream; `None` while it is computed. `of` is the
+    /// tensor of probabilities (or logits).
+    pub fn lens(&self, of: Origin<'_>, way: &Way) -> Option<Arc<LensTable>> {
+        // Exact numbers, whatever is shown: what is rounded each step has no head of its own.
+        let of = Origin { round: None, ..of };
+        let work = way.cost(&of.session.runs[of.run].program, of.node);
+        let way = way.clone();
+        self.get(&self.lenses, of.key(), of, work, move |o| {
+            LensTable::compute(o.session.trace(o.run).ok()?, o.node, &way)
         })
     }
 
@@ -250,6 +277,7 @@ impl Origin<'_> {
 }
 
 /// An [`Origin`] that a thread can take along.
+#[derive(Clone)]
 struct Owned {
     session: Arc<Session>,
     run: usize,

@@ -85,6 +85,9 @@ fn is_motion(action: &Action) -> bool {
             | Action::PrevTable
             | Action::AxisNext
             | Action::AxisPrev
+            | Action::Batch(_)
+            | Action::Head(_)
+            | Action::Layer(_)
             | Action::NextTerm
             | Action::PrevTerm
             | Action::NextBookmark

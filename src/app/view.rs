@@ -23,6 +23,7 @@ macro_rules! view_table {
             Training training ["f12", "g t"],
             Map map ["shift-f1", "g m"],
             Counts counts ["shift-f2", "g c"],
+            Lens lens ["] #", "g l"],
         }
     };
 }

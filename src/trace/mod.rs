@@ -13,6 +13,7 @@ mod rounding;
 mod run;
 pub mod stats;
 mod stored;
+mod substitute;
 pub mod train;
 mod whatif;
 
@@ -27,6 +28,7 @@ pub use eval::evaluate;
 pub use rounding::{Lost, NodeRounding, RoundMode, Rounder, Rounding};
 pub use run::{ChainSink, Flow, Keep, RunError, Settings, Sink, run, run_with};
 pub use stored::ValueSource;
+pub use substitute::between;
 pub use whatif::{Edit, Pinned, PinnedSink, rerun};
 
 /// Values of parameters and inputs, by path.

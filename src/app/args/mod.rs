@@ -82,6 +82,37 @@ impl Arg for StepTarget {
     }
 }
 
+/// Which one of several: a number as in titles (from 1), or so many on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// This one, counted from 1.
+    Number(usize),
+    /// So many on (or back, where negative), around.
+    Relative(i32),
+}
+
+impl Arg for Choice {
+    const USAGE: &'static str = "N | +N | -N";
+    fn parse(text: &str) -> Result<Self, Slip> {
+        if text.starts_with(['+', '-']) {
+            return grammar::distance(text, Self::USAGE).map(Self::Relative);
+        }
+        match grammar::numbers(text, Self::USAGE)?[..] {
+            [n] => Ok(Self::Number(n as usize)),
+            _ => Err(bad(text, Self::USAGE)),
+        }
+    }
+    fn print(&self) -> String {
+        match self {
+            Self::Number(n) => n.to_string(),
+            Self::Relative(n) => format!("{n:+}"),
+        }
+    }
+    fn words() -> Vec<String> {
+        ["+1", "-1"].map(str::to_owned).into()
+    }
+}
+
 /// A place by name, with a cell where one is named: `Q1[2,0]`, `encoder.0.self_attn.q`, `5.10`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {

@@ -3,10 +3,11 @@
 use crate::app::action::Action;
 use crate::app::answer::{Answer, Row};
 use crate::app::app::App;
-use crate::app::args::Text;
+use crate::app::args::{Choice, Text};
 use crate::app::messages::Level;
+use crate::app::navigator::Part;
 use crate::app::ui::Focus;
-use crate::text::Msg;
+use crate::text::{Msg, tr};
 
 /// Most places of an axis in its list.
 const MAX_PLACES: usize = 256;
@@ -78,5 +79,16 @@ pub fn pick_axis(app: &mut App, Text(text): &Text) {
             Level::Error,
             Msg::new("tui.axis.wrong").arg("text", crate::text::escape(text)).arg("all", names.join(", ")),
         );
+    }
+}
+
+/// `batch`, `head`, `layer`: which one is shown where there are several.
+pub fn choose(app: &mut App, part: Part, choice: Choice) {
+    let what = tr(app.ui.settings.lang, part.key());
+    match app.nav.choose(part, choice) {
+        Ok((at, all)) => {
+            app.ui.say(Level::Info, Msg::new("tui.choice.done").arg("what", what).arg("at", at).arg("all", all));
+        }
+        Err(all) => app.ui.say(Level::Error, Msg::new("tui.choice.none").arg("what", what).arg("count", all)),
     }
 }

@@ -21,10 +21,11 @@ mod why;
 use super::action::{Action, action_table};
 use super::app::App;
 use super::args::{
-    BreakSpec, Change, CompareArgs, ExportArgs, Expression, FileName, Mode, Place, RunName, Setting, Sides, SourceLine,
+    BreakSpec, Change, Choice, CompareArgs, ExportArgs, Expression, FileName, Mode, Place, RunName, Setting, Sides, SourceLine,
     Speed, StepTarget, Text, Train, TreeArgs, UpdateNumber,
 };
 use super::breakpoints::list;
+use super::navigator::Part;
 use super::view::View;
 use crate::debug::breaks::Direction;
 

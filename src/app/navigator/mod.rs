@@ -2,6 +2,7 @@
 //! came from, and what is bookmarked. Knows no view.
 
 mod chain;
+mod choice;
 mod cursor;
 mod drill_down;
 mod numbers;
@@ -26,6 +27,7 @@ use crate::trace::derive::Cell;
 use crate::walkthrough::{Step, View};
 
 pub use chain::{Chain, chain};
+pub use choice::Part;
 pub use drill_down::MAX_TERMS;
 pub use numbers::{MAX_SCANNED, Numbers, Totals, TraceRef, rounded_words};
 pub use table::{Plane, TableModel, is_masked, names};
@@ -85,6 +87,7 @@ pub struct Navigator {
     /// Which number of the derivation Enter goes into; `None`: the one that weighs most.
     term: Option<usize>,
     arrivals: u64,
+    chosen: choice::Chosen,
     timeline: RefCell<OfSession<Option<(Arc<Steps>, Arc<Timeline>)>>>,
 }
 
@@ -109,6 +112,7 @@ impl Navigator {
             index: Vec::new(),
             term: None,
             arrivals: 0,
+            chosen: choice::Chosen::default(),
             timeline: RefCell::default(),
         };
         nav.arrive();

@@ -30,6 +30,7 @@ impl Navigator {
         });
         self.view = view;
         self.index = index;
+        self.keep_choice();
     }
 
     /// The largest cell of the row that a step's only prediction was chosen from, where the step shows it.

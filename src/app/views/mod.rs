@@ -8,6 +8,7 @@ pub mod counts;
 pub mod debug;
 pub mod heads;
 pub mod layers;
+pub mod lens;
 pub mod log;
 pub mod map;
 pub mod positions;

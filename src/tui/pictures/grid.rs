@@ -38,8 +38,8 @@ impl Cells {
     }
 }
 
-/// How the numbers of a grid are written.
-fn number(digits: NumberFormat, value: f64, width: u16) -> String {
+/// A number in a cell of `width`: with all digits where they fit, `.19` for 0.19 where they do not.
+pub fn number(digits: NumberFormat, value: f64, width: u16) -> String {
     let room = usize::from(width.saturating_sub(1));
     let full = digits.format_short(value);
     if full.chars().count() <= room {
@@ -225,7 +225,7 @@ impl Values<'_> {
     }
 }
 
-fn fill(buf: &mut Buffer, area: Rect, style: Style) {
+pub fn fill(buf: &mut Buffer, area: Rect, style: Style) {
     let Some(ground) = style.bg else { return };
     let area = area.intersection(buf.area);
     for y in area.top()..area.bottom() {

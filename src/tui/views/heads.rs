@@ -59,7 +59,8 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, _: &mut
             break;
         }
         let mut at = place.x;
-        at += put(buf, place, (at, place.y), &source.table.symbol, place.width, look.theme.title, look) + 2;
+        let style = if n > 1 && i == d.head() { look.theme.accent } else { look.theme.title };
+        at += put(buf, place, (at, place.y), &source.table.symbol, place.width, style, look) + 2;
         if attention.weights {
             let text = heading(app, source, &labels, look);
             put(buf, place, (at, place.y), &text, place.right().saturating_sub(at), look.theme.dim, look);

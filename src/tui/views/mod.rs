@@ -7,6 +7,7 @@ mod counts;
 mod debug;
 mod heads;
 mod layers;
+mod lens;
 mod log;
 mod map;
 mod positions;

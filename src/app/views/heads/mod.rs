@@ -4,7 +4,7 @@ use crate::app::views::ViewState;
 
 mod model;
 
-pub use model::{Attention, From, facts, heads};
+pub use model::{Attention, From, facts, heads, tables_of};
 
 /// It has no state of its own.
 #[derive(Debug, Default)]

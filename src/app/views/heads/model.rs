@@ -3,7 +3,7 @@
 use crate::app::head_facts::HeadFacts;
 use crate::app::measure::Kind;
 use crate::app::navigator::{Navigator, Plane, TableModel};
-use crate::program::{Leaf, Name, NodeId, Op, Role};
+use crate::program::{Leaf, Name, NodeId, Op, Role, Site};
 use crate::tensor::Axis;
 
 /// The attention weights of the layer one is in, else the nearest ones before, else the first of the run, else those
@@ -25,10 +25,33 @@ pub fn heads(nav: &Navigator) -> Option<(usize, NodeId)> {
     };
     let program = &nav.session.runs[view.run].program;
     let here = program.node(view.node);
-    if here.shape.axes().contains(&Axis::Head) && !matches!(here.op, Op::Leaf(Leaf::Parameter)) {
+    let of_heads = |id: NodeId| {
+        let node = program.node(id);
+        node.shape.axes().contains(&Axis::Head) && !matches!(node.op, Op::Leaf(Leaf::Parameter))
+    };
+    // The same tensor of a layer that was chosen.
+    let chosen = nav.layer_chosen();
+    if let Some(layer) = chosen
+        && let Site::Layer(stack, _, block) = here.name.site
+    {
+        let site = Site::Layer(stack, layer as u32, block);
+        let there = program.named(&Name { site, ..here.name.clone() }).filter(|id| of_heads(*id));
+        let weights = || program.named(&Name { call: here.name.call, ..Name::of(site).then(Role::Weights) });
+        if let Some(id) = there.or_else(weights) {
+            return Some((view.run, id));
+        }
+    }
+    if of_heads(view.node) && chosen.is_none() {
         return Some((view.run, view.node));
     }
     let all = weights_of(view.run);
+    if let Some(layer) = chosen {
+        let of_layer =
+            |id: &&NodeId| program.node(**id).name.site.layer().is_some_and(|(_, at)| at as usize == layer);
+        if let Some(id) = all.iter().find(of_layer) {
+            return Some((view.run, *id));
+        }
+    }
     let layer = |name: &Name| name.site.layer().map(|layer| (name.is_gradient(), name.call, layer));
     let same = layer(&here.name).and_then(|at| all.iter().find(|id| layer(&program.node(**id).name) == Some(at)));
     let near = same.or_else(|| all.iter().rev().find(|id| **id <= view.node)).or(all.first());
@@ -38,13 +61,30 @@ pub fn heads(nav: &Navigator) -> Option<(usize, NodeId)> {
     })
 }
 
-/// The place of the cursor on the batch, and on the axis of queries (or tokens); the first where it has none.
-fn cursor(nav: &Navigator) -> (usize, usize) {
-    let Some((run, cell)) = nav.cell() else { return (0, 0) };
+/// The place of the cursor on the axis of queries (or tokens); the first where it has none.
+fn query(nav: &Navigator) -> usize {
+    let Some((run, cell)) = nav.cell() else { return 0 };
     let shape = nav.session.runs[run].program.node(cell.node).shape;
     let at = shape.unflat(cell.flat);
-    let on = |wanted: &[Axis]| shape.axes().iter().position(|a| wanted.contains(a)).map_or(0, |d| at[d]);
-    (on(&[Axis::Batch]), on(&[Axis::Query, Axis::Token]))
+    shape.axes().iter().position(|a| matches!(a, Axis::Query | Axis::Token)).map_or(0, |d| at[d])
+}
+
+/// One table for each head of a tensor, of the sentence looked at; `name` names the head of a number.
+pub fn tables_of(nav: &Navigator, run: usize, node: NodeId, name: impl Fn(usize) -> String) -> Vec<TableModel> {
+    let program = &nav.session.runs[run].program;
+    let shape = program.node(node).shape;
+    let place = |wanted: &[Axis]| shape.axes().iter().position(|a| wanted.contains(a));
+    let strides = shape.strides();
+    let batch = place(&[Axis::Batch]).map_or(0, |d| nav.batch().min(shape.dims()[d].saturating_sub(1)) * strides[d]);
+    // Heads that share keys are a group of their own axis.
+    let (axis, group) = (place(&[Axis::Head, Axis::KvHead]), place(&[Axis::Group]));
+    let n = axis.map_or(1, |a| shape.dims()[a]);
+    let in_group = group.map_or(1, |g| shape.dims()[g]);
+    let table = |h: usize| {
+        let first = axis.map_or(0, |a| h / in_group * strides[a]) + group.map_or(0, |g| h % in_group * strides[g]);
+        TableModel::in_program(program, run, node, name(h), Plane::around(&shape, batch + first))
+    };
+    (0..n * in_group).map(table).collect()
 }
 
 /// All heads of one attention.
@@ -81,27 +121,11 @@ impl Attention {
         let (run, node) = heads(nav)?;
         let program = &nav.session.runs[run].program;
         let shape = program.node(node).shape;
-        let (batch, query) = cursor(nav);
-        let axis = shape.axes().iter().position(|a| matches!(a, Axis::Head | Axis::KvHead));
-        let of_batch = shape.axes().iter().position(|a| *a == Axis::Batch);
-        let batches = of_batch.map_or(1, |d| shape.dims()[d]);
-        let batch = batch.min(batches - 1);
-        let strides = shape.strides();
-        let start = of_batch.map_or(0, |d| batch * strides[d]);
+        let query = query(nav);
+        let batches = shape.axes().iter().position(|a| *a == Axis::Batch).map_or(1, |d| shape.dims()[d]);
+        let batch = nav.batch().min(batches.saturating_sub(1));
         let kind = crate::app::measure::kind(program, node);
-        let masked = *program.node(node).name.last() == Role::MaskedScores;
-        // Heads that share keys are a group of their own axis.
-        let group = shape.axes().iter().position(|a| *a == Axis::Group);
-        let n = axis.map_or(1, |a| shape.dims()[a]);
-        let in_group = group.map_or(1, |g| shape.dims()[g]);
-        let tables: Vec<TableModel> = (0..n * in_group)
-            .map(|h| {
-                let first =
-                    axis.map_or(0, |a| h / in_group * strides[a]) + group.map_or(0, |g| h % in_group * strides[g]);
-                let table = TableModel::of(run, node, name(h), Plane::around(&shape, start + first));
-                TableModel { kind, masked, ..table }
-            })
-            .collect();
+        let tables = tables_of(nav, run, node, name);
         let rows = tables.first()?.plane.rows;
         let weights = kind == Kind::Probability && shape.axes().contains(&Axis::Key);
         Some(Self { run, node, batch: (batch, batches), query: query.min(rows.saturating_sub(1)), tables, weights })

@@ -1,10 +1,10 @@
-//! Norms along the residual stream; the same head in every layer.
+//! The residual stream, stage by stage and token by token; the heads of all layers.
 
 use crate::app::views::ViewState;
 
 mod model;
 
-pub use model::{Curve, Stream, heads_across};
+pub use model::{Stage, Stream, all_heads};
 
 /// It has no state of its own.
 #[derive(Debug, Default)]

@@ -1,123 +1,104 @@
-//! The residual stream: which tensors it goes through, and how large they are.
+//! The residual stream: which tensors it goes through, how large the rows of the tokens are there and how far they
+//! turned; the heads of all layers.
 
-use crate::app::navigator::{Navigator, Plane, TableModel};
+use std::sync::Arc;
+
+use crate::app::navigator::{Navigator, TableModel};
+use crate::app::row_facts::RowFacts;
+use crate::app::views::heads::tables_of;
 use crate::program::{Block, Name, NodeId, Role, Side, Site, Stack};
 use crate::tensor::Axis;
-use crate::text::{Lang, Msg, tr};
+use crate::text::{Lang, Msg};
 
-/// The tensors of the residual stream of a run (of the decoding call one is in), in order.
-#[derive(Clone, Debug, PartialEq)]
+/// A stage of the stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stage {
+    /// Its tensor, `[batch, token, d_model]`.
+    pub node: NodeId,
+    /// Its path.
+    pub path: String,
+    /// The stage before it in the same stack, of the same shape.
+    pub before: Option<NodeId>,
+}
+
+/// The stream of one stack, of the decoding call one is in.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stream {
     /// Run.
     pub run: usize,
-    /// The sums and the norms.
-    pub nodes: Vec<NodeId>,
-    /// Their paths.
-    pub names: Vec<String>,
-    /// The last one at or before the place one is at.
+    /// Whose tokens.
+    pub side: Side,
+    /// The sums and the norms, in order.
+    pub stages: Vec<Stage>,
+    /// The last one at or before the place one is at, where one is in this stack.
     pub cursor: Option<usize>,
-}
-
-/// Mean norms along a stream.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Curve {
-    /// Whether it is of the encoder; `None` where there is one stack only.
-    pub encoder: Option<bool>,
-    /// Catalogue key of what it is of: residual sums, or outputs of norms.
-    pub key: &'static str,
-    /// One a tensor; gaps are bridged, what lies before and after is NaN.
-    pub values: Vec<f64>,
-}
-
-impl Curve {
-    /// What it is called.
-    pub fn name(&self, lang: Lang) -> String {
-        let name = tr(lang, self.key);
-        match self.encoder {
-            Some(true) => format!("{} · {name}", tr(lang, "phase.encoder")),
-            Some(false) => format!("{} · {name}", tr(lang, "phase.decoder")),
-            None => name.to_owned(),
-        }
-    }
+    /// Which sentence, and how many there are.
+    pub batch: (usize, usize),
+    /// Tokens of it.
+    pub tokens: usize,
 }
 
 impl Stream {
-    /// The stream around the place one is at; without nodes where the run has none.
-    pub fn of(nav: &Navigator) -> Option<Self> {
-        let view = nav.view()?;
+    /// The streams around the place one is at: that of the source, then that of the target; none where the run has none.
+    pub fn all(nav: &Navigator) -> Vec<Self> {
+        let Some(view) = nav.view() else { return Vec::new() };
         let program = &nav.session.runs[view.run].program;
-        let call = program.node(view.node).name.call;
-        let nodes: Vec<NodeId> = program
-            .nodes()
-            .filter(|(_, n)| {
-                let name = &n.name;
-                let of_call = name.call.is_none_or(|of| call == Some(of));
+        let here = &program.node(view.node).name;
+        // What belongs to no stack (the output, the loss) comes after the last one.
+        let of_here = here.site.side().unwrap_or_else(|| nav.session.spoken());
+        let sides = [Side::Source, Side::Target].into_iter();
+        let streams = sides.map(|side| {
+            let mut stages: Vec<Stage> = Vec::new();
+            for (id, node) in program.nodes() {
+                let name = &node.name;
+                let of_call = name.call.is_none_or(|of| here.call == Some(of));
                 let embedded = matches!(name.site, Site::Embedding(Some(_)));
-                of_call
-                    && !name.is_gradient()
-                    && match name.last() {
-                        Role::Residual(_) => true,
-                        Role::Out => embedded || name.site.is_norm(),
-                        _ => false,
-                    }
-            })
-            .map(|(id, _)| id)
-            .collect();
-        let names = nodes.iter().map(|id| program.node(*id).path.to_string()).collect();
-        let cursor = nodes.iter().rposition(|id| *id <= view.node);
-        Some(Self { run: view.run, nodes, names, cursor })
+                let on_stream = match name.last() {
+                    Role::Residual(_) => true,
+                    Role::Out => embedded || name.site.is_norm(),
+                    _ => false,
+                };
+                if of_call && on_stream && !name.is_derived() && name.site.side() == Some(side) {
+                    let same = |s: &&Stage| program.node(s.node).shape.same_dims(&node.shape);
+                    let before = stages.last().filter(same).map(|s| s.node);
+                    stages.push(Stage { node: id, path: node.path.to_string(), before });
+                }
+            }
+            let cursor = stages.iter().rposition(|s| s.node <= view.node).filter(|_| side == of_here);
+            let shape = stages.first().map(|s| program.node(s.node).shape);
+            let at = |axis: Axis| {
+                let d = |s: &crate::tensor::Shape| s.axes().iter().position(|a| *a == axis).map(|d| s.dims()[d]);
+                shape.as_ref().and_then(d).unwrap_or(1)
+            };
+            let (batches, tokens) = (at(Axis::Batch), at(Axis::Token));
+            let batch = (nav.batch().min(batches.saturating_sub(1)), batches);
+            Self { run: view.run, side, stages, cursor, batch, tokens }
+        });
+        streams.filter(|s| !s.stages.is_empty()).collect()
     }
 
-    /// One curve of the residual sums and one of the norms for each stack: nothing flows from one stack's stream into
-    /// the other's.
-    pub fn curves(&self, nav: &Navigator) -> Vec<Curve> {
-        let (run, stream) = (self.run, &self.nodes);
-        let program = &nav.session.runs[run].program;
-        let name = |id: &NodeId| &program.node(*id).name;
-        let of_encoder = |id: &NodeId| name(id).site.side() == Some(Side::Source);
-        let both = stream.iter().any(of_encoder) && !stream.iter().all(of_encoder);
-        let stacks: &[Option<bool>] = if both { &[Some(true), Some(false)] } else { &[None] };
-        let kinds = [(false, "tui.series.residual"), (true, "tui.series.norm")];
-        let mut series = Vec::new();
-        for stack in stacks {
-            for (norms, key) in kinds {
-                let of_kind = |id: &NodeId| match name(id).last() {
-                    Role::Residual(_) => !norms,
-                    _ => norms && name(id).site.is_norm(),
-                };
-                let own = |id: &NodeId| of_kind(id) && stack.is_none_or(|encoder| of_encoder(id) == encoder);
-                let norm = |id: &NodeId| {
-                    if own(id) { nav.mean_norm(run, *id) } else { f64::NAN }
-                };
-                let mut values: Vec<f64> = stream.iter().map(norm).collect();
-                bridge(&mut values);
-                series.push(Curve { encoder: *stack, key, values });
-            }
-        }
-        series
+    /// Norms and cosines of a stage; `None` while its cells are being read.
+    pub fn facts(&self, nav: &Navigator, stage: &Stage) -> Option<Arc<RowFacts>> {
+        nav.numbers.measures.rows(nav.origin(self.run, stage.node), stage.before)
+    }
+
+    /// The rows of the sentence among those of all.
+    pub fn rows(&self) -> std::ops::Range<usize> {
+        self.batch.0 * self.tokens..(self.batch.0 + 1) * self.tokens
+    }
+
+    /// The token at a position. Untrusted.
+    pub fn token(&self, nav: &Navigator, at: usize) -> String {
+        let node = self.stages[0].node;
+        let shape = nav.session.runs[self.run].program.node(node).shape;
+        let axis = shape.axes().iter().position(|a| *a == Axis::Token);
+        let labels = axis.map(|axis| nav.session.axis_labels(self.run, node, axis, self.batch.0));
+        labels.and_then(|l| l.get(at)).unwrap_or_else(|| at.to_string())
     }
 }
 
-/// Fills gaps between numbers by straight lines: a point of one kind is between two of the other.
-fn bridge(values: &mut [f64]) {
-    let mut last: Option<usize> = None;
-    for i in 0..values.len() {
-        if !values[i].is_finite() {
-            continue;
-        }
-        if let Some(from) = last {
-            let (a, b) = (values[from], values[i]);
-            for (at, value) in values[from..i].iter_mut().enumerate().skip(1) {
-                let share = at as f64 / (i - from) as f64;
-                *value = a * (1.0 - share) + b * share;
-            }
-        }
-        last = Some(i);
-    }
-}
-
-/// The attention weights of the cursor's head in every layer of its stack: `encoder.*.self_attn.weights`.
-pub fn heads_across(nav: &Navigator, lang: Lang) -> Vec<TableModel> {
+/// The attention weights of all heads of all layers of the stack one is in: a list of heads for each layer.
+pub fn all_heads(nav: &Navigator, lang: Lang) -> Vec<Vec<TableModel>> {
     let Some(here) = nav.view() else { return Vec::new() };
     let run = here.run;
     let program = &nav.session.runs[run].program;
@@ -132,29 +113,16 @@ pub fn heads_across(nav: &Navigator, lang: Lang) -> Vec<TableModel> {
     };
     let find = |stack: Stack, layer: u32| {
         let weights = Name::of(Site::Layer(stack, layer, attention)).then(Role::Weights);
-        program.named(&Name { call: name.call, ..weights })
+        program.named(&Name { call: name.call, ..weights.clone() }).or_else(|| program.named(&weights))
     };
     let other = if stack == Stack::Encoder { Stack::Decoder } else { Stack::Encoder };
     let stack = if find(stack, 0).is_some() { stack } else { other };
-    let view = Some(here.cells.of);
-    // The head that the cursor is in, else the first.
-    let head = view.and_then(|shape| {
-        let axis = shape.axes().iter().position(|a| *a == Axis::Head)?;
-        let (_, cell) = nav.cell()?;
-        Some(shape.unflat(cell.flat)[axis])
-    });
-    let head = head.unwrap_or(0);
-    (0..)
-        .map_while(|layer| Some((layer, find(stack, layer)?)))
+    let layers = (0..).map_while(|layer| Some((layer, find(stack, layer)?)));
+    layers
         .map(|(layer, node)| {
-            let shape = program.node(node).shape;
-            let axis = shape.axes().iter().position(|a| *a == Axis::Head);
-            let per = axis.map_or(0, |a| shape.dims()[a + 1..].iter().product::<usize>());
-            let heads = axis.map_or(1, |a| shape.dims()[a]);
             let symbol =
-                Msg::new("tui.layer_head").arg("layer", layer + 1).arg("head", head.min(heads - 1) + 1).render(lang);
-            let plane = Plane::around(&shape, head.min(heads - 1) * per);
-            TableModel::of(run, node, symbol, plane)
+                |head: usize| Msg::new("tui.layer_head").arg("layer", layer + 1).arg("head", head + 1).render(lang);
+            tables_of(nav, run, node, symbol)
         })
         .collect()
 }

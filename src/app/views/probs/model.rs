@@ -53,8 +53,13 @@ fn row(nav: &Navigator) -> Option<(usize, NodeId, usize)> {
         let width = program.node(node).shape.dims().last().copied().unwrap_or(1).max(1);
         match nav.cell() {
             Some((_, cell)) if cell.node == node => cell.flat / width,
-            // The last position is where the next word comes from.
-            _ => program.node(node).shape.len() / width - 1,
+            // The last position is where the next word comes from: of the sentence looked at.
+            _ => {
+                let shape = program.node(node).shape;
+                let batches = shape.axes().iter().position(|a| *a == Axis::Batch).map_or(1, |d| shape.dims()[d]);
+                let of_each = shape.len() / width / batches.max(1);
+                of_each * (nav.batch().min(batches.saturating_sub(1)) + 1) - 1
+            }
         }
     };
     if matches!(name.last(), Role::Weights | Role::Probs) {
