@@ -12,6 +12,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use super::head_facts::HeadFacts;
 use super::lens_table::{LensTable, Way};
 use super::row_facts::RowFacts;
+use super::similar::{COMPARED, Similar};
 use crate::explain::line::MASKED_BELOW;
 use crate::program::{Leaf, NodeId, Op, Program, Role, ScopeKind};
 use crate::session::Session;
@@ -85,6 +86,7 @@ pub struct Measures {
     spreads: Slots<(Key, Window), Vec<u64>>,
     rows: Slots<(Key, Option<NodeId>), RowFacts>,
     lenses: Slots<Key, LensTable>,
+    similar: Slots<Key, Similar>,
     waiting: Cell<bool>,
 }
 
@@ -103,6 +105,7 @@ impl Measures {
         self.spreads.borrow_mut().clear();
         self.rows.borrow_mut().clear();
         self.lenses.borrow_mut().clear();
+        self.similar.borrow_mut().clear();
         self.waiting.set(false);
     }
 
@@ -184,6 +187,16 @@ impl Measures {
         let way = way.clone();
         self.get(&self.lenses, of.key(), of, work, move |o| {
             LensTable::compute(o.session.trace(o.run).ok()?, o.node, &way)
+        })
+    }
+
+    /// Products of the rows of a plane with each other, and of those of `beside`, of the same shape; `None` while they
+    /// are computed.
+    pub fn similar(&self, of: Origin<'_>, window: Window, beside: Option<NodeId>) -> Option<Arc<Similar>> {
+        let n = window.rows.min(COMPARED).pow(2) * window.cols;
+        self.get(&self.similar, of.key(), of, n, move |o| {
+            let other = beside.and_then(|id| Owned { node: id, ..o.clone() }.with(|v, _| v.clone()));
+            o.with(|value, _| Similar::read(value, window, other.as_ref()))
         })
     }
 

@@ -37,6 +37,7 @@ pub mod quiz;
 mod record;
 pub mod row_facts;
 pub mod settings;
+pub mod similar;
 pub mod ui;
 mod update;
 pub mod view;

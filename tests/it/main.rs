@@ -33,6 +33,7 @@ mod hostile_checkpoints;
 mod injected_faults;
 mod invariants;
 mod kills;
+mod lens;
 mod lessons;
 mod lints;
 mod lints_decoding;

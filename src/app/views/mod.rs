@@ -15,6 +15,7 @@ pub mod positions;
 pub mod probs;
 pub mod side;
 pub mod stages;
+pub mod stairs;
 pub mod step;
 pub mod teacher;
 pub mod token;

@@ -20,6 +20,23 @@ pub struct RenderedTable {
     pub table: Table,
     /// Lines of numbers that go with the rows, by name: drawn where there is room.
     pub lines: Vec<(String, Vec<f64>)>,
+    /// Staircases, each under its title: drawn where there is room.
+    pub stairs: Vec<(String, Vec<Stair>)>,
+}
+
+/// A step of a staircase.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Stair {
+    /// Which call or position.
+    pub label: String,
+    /// The tokens that are read.
+    pub tokens: Vec<String>,
+    /// How many of them the step before read already.
+    pub old: usize,
+    /// What must come next, and whether it is what was predicted.
+    pub next: Vec<(String, bool)>,
+    /// What is predicted.
+    pub note: String,
 }
 
 /// A table, or why there is none.

@@ -42,13 +42,19 @@ impl Cells {
 pub fn number(digits: NumberFormat, value: f64, width: u16) -> String {
     let room = usize::from(width.saturating_sub(1));
     let full = digits.format_short(value);
-    if full.chars().count() <= room {
+    // Cells that have no room for four decimals all have the same number of them.
+    if room >= 6 && full.chars().count() <= room || !value.is_finite() || value.fract() == 0.0 && full.len() <= room {
         return full;
     }
-    let places = if width >= 6 { 3 } else { 2 };
-    for digits in (0..=places).rev() {
-        let text = NumberFormat::Decimals(digits).format(value);
-        // A person reads .19 as 0.19.
+    let most = if room >= 4 { 3 } else { 2 };
+    // A small number is no zero.
+    if value.abs() < 0.5 * libm::exp10(-(most as f64)) {
+        let text = format!("<.{}1", "0".repeat(most - 1));
+        return if text.chars().count() <= room { text } else { "~0".to_owned() };
+    }
+    for places in (0..=most).rev() {
+        let text = format!("{value:.places$}");
+        // .19 is 0.19.
         let text = if let Some(rest) = text.strip_prefix("0.") { format!(".{rest}") } else { text };
         let text = if let Some(rest) = text.strip_prefix("-0.") { format!("-.{rest}") } else { text };
         if text.chars().count() <= room {

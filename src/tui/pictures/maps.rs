@@ -1,4 +1,4 @@
-//! Tensors as maps: several in a grid, one as a table or as a picture.
+//! Tensors as pictures: one with its labels, heads of several layers as thumbnails.
 
 use std::ops::Range;
 
@@ -11,7 +11,6 @@ use crate::app::navigator::TableModel;
 use crate::tui::colour::CellKind;
 use crate::tui::draw::{Look, follow, put};
 use crate::tui::scale::Scale;
-use crate::tui::widgets::heat_table::{HeatTable, Lit};
 use crate::tui::widgets::raster::{Label, Raster, Shown};
 
 /// Least cells of a thumbnail, its heading included.
@@ -61,32 +60,6 @@ fn thumbnail(app: &App, table: &TableModel, area: Rect, buf: &mut Buffer, look: 
         super::grid::draw(app, &source, &labels, &scale, None, area, buf, look);
     } else {
         picture(app, &source, &scale, None, None, area, buf, look);
-    }
-}
-
-/// One tensor as a table where it fits, else as blocks.
-pub fn map(app: &App, t: &TableModel, area: Rect, buf: &mut Buffer, look: &Look) {
-    let Some(source) = Source::new(app, t, app.ui.settings.digits) else {
-        return;
-    };
-    let labels = Labelled::new(&app.nav, t);
-    let scale = source.scale(app);
-    let (want, tall) = source.wish(look, &labels);
-    if want <= area.width && tall <= area.height.saturating_add(1) {
-        HeatTable {
-            size: (t.plane.rows, t.plane.cols),
-            row_label: &|r| labels.row(r),
-            column_label: &|c| labels.column(c),
-            cell: &|r, c| source.cell(r, c),
-            offset: (0, 0),
-            cursor: None,
-            lit: Lit::default(),
-            scale,
-            widest: 10,
-        }
-        .render(area, buf, look);
-    } else {
-        overview(app, &source, &labels, &scale, None, area, buf, look);
     }
 }
 

@@ -5,6 +5,7 @@ mod layout;
 pub mod maps;
 pub mod source;
 pub mod stage;
+mod stairs;
 pub mod sum;
 pub mod words;
 

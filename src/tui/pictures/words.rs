@@ -3,6 +3,7 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
+use super::stairs;
 use crate::app::app::App;
 use crate::app::views::words::TableResult;
 use crate::session::Table;
@@ -58,17 +59,22 @@ pub fn table(
     let above = if made.head.is_empty() { 0 } else { (head.height() as u16).min(area.height / 3) };
     head.render(Rect { height: above, ..area }, buf, 0, None, look);
     let room = area.height - above;
-    let wanted = made.table.rows.len() as u16 + 3;
-    let chart =
-        if made.lines.is_empty() || room < wanted.saturating_add(CHART) { 0 } else { (room - wanted).min(2 * CHART) };
-    let body = Rect { y: area.y + above, height: room - chart, ..area };
+    // The staircases have up to half of the room; what the table needs less, they and the chart have.
+    let steps = stairs::wanted(&made.stairs, area.width);
+    let rows = lines(&made.table, area.width, look).saturating_add(1);
+    let wanted = rows.min(room - steps.min(room / 2));
+    let steps = steps.min(room - wanted);
+    let left = room - wanted - steps;
+    let chart = if made.lines.is_empty() || left < CHART { 0 } else { left.min(3 * CHART) };
+    let body = Rect { y: area.y + above, height: wanted, ..area };
     shown.page.rows = usize::from(body.height.saturating_sub(1));
     shown.page.last_line = draw(&made.table, here, scroll, body, buf, look);
+    stairs::draw(&made.stairs, here, Rect { y: body.bottom(), height: steps, ..area }, buf, look);
     let series: Vec<Series> =
         made.lines.iter().map(|(name, values)| Series { name: name.clone(), values: values.clone() }).collect();
     let end = made.table.rows.len().to_string();
     Chart { series: &series, digits: app.ui.settings.digits, ends: ("1", &end), cursor: here }.render(
-        Rect { y: body.bottom(), height: chart, ..area },
+        Rect { y: body.bottom() + steps, height: chart, ..area },
         buf,
         look,
     );
@@ -150,6 +156,21 @@ fn draw(table: &Table, here: Option<usize>, scroll: usize, area: Rect, buf: &mut
         mark(body.bottom() - 1, look.glyphs.more[3], buf);
     }
     last
+}
+
+/// Lines that a table takes at this width, its heading included.
+fn lines(table: &Table, width: u16, look: &Look) -> u16 {
+    if table.columns.is_empty() {
+        return 0;
+    }
+    let widths = widths(table, width, look);
+    let height = |row: &[String]| {
+        let cells = row.iter().zip(&widths).map(|(text, width)| Cell::new(text, *width, look).lines.len());
+        cells.max().unwrap_or(1).max(1)
+    };
+    let rows: Vec<usize> = table.rows.iter().map(|r| height(r)).collect();
+    let between = if rows.iter().any(|h| *h > 1) { rows.len() } else { 0 };
+    u16::try_from(height(&table.columns).min(3) + rows.iter().sum::<usize>() + between).unwrap_or(u16::MAX)
 }
 
 /// The text of a cell, and where its lines are in it.

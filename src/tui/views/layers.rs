@@ -57,6 +57,16 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: 
     }
     let body = Rect { y: area.y + 2.min(area.height), height: area.height.saturating_sub(2), ..area };
     let heads = all_heads(d, look.lang);
+    let (mut here, of_layers) = ((d.layer().min(heads.len().saturating_sub(1)), d.head()), heads.len());
+    // The heads of a single layer have several lines.
+    let heads = match heads.as_slice() {
+        [only] if only.len() > 4 => {
+            let columns = usize::from(body.width / 40).clamp(2, only.len());
+            here = (d.head() / columns, d.head() % columns);
+            only.chunks(columns).map(<[_]>::to_vec).collect()
+        }
+        _ => heads,
+    };
     let lower = if !heads.is_empty() && body.height >= WITH_HEADS {
         let left = body.height.saturating_sub(lines.len() as u16 + 1);
         left.max(body.height * 2 / 5).min(heads.len() as u16 * 15 + 2)
@@ -82,9 +92,10 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: 
     if lower > 3 {
         let place = Rect { y: below.y + 1, height: below.height - 1, ..below };
         let all = (heads.len(), heads.iter().map(Vec::len).max().unwrap_or(0));
-        let seen = maps::thumbnails(app, &heads, (d.layer().min(all.0 - 1), d.head()), place, buf, look);
+        let seen = maps::thumbnails(app, &heads, here, place, buf, look);
         let mut title = tr(look.lang, "tui.layers.heads").to_owned();
-        if let Some((layers, heads)) = seen.filter(|(l, h)| (l.1 - l.0 + 1, h.1 - h.0 + 1) != all) {
+        if let Some((layers, heads)) = seen.filter(|(l, h)| of_layers > 1 && (l.1 - l.0 + 1, h.1 - h.0 + 1) != all)
+        {
             let part = Msg::new("tui.layers.part")
                 .arg("layers", format!("{}-{}/{}", layers.0, layers.1, all.0))
                 .arg("heads", format!("{}-{}/{}", heads.0, heads.1, all.1));

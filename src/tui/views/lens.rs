@@ -20,7 +20,7 @@ use crate::tui::widgets::legend;
 /// Narrowest and widest cell.
 const CELL: (u16, u16) = (11, 24);
 /// Most lines of a cell: so many words.
-const LINES: u16 = 6;
+const LINES: u16 = 9;
 /// Most cells of the names of the stages.
 const GUTTER: u16 = 12;
 /// Least height that has details below the grid.
@@ -115,7 +115,7 @@ fn cells(
                 if here && left + c == token && i == 0 {
                     style = style.patch(theme.cursor);
                 }
-                let number = grid::number(app.ui.settings.digits, guess.p, 6);
+                let number = short(guess.p);
                 let word = look.fit(&lens.word(nav, guess.id), at.width.saturating_sub(5), Align::Left);
                 let text = format!("{word}{}", look.fit(&number, 5, Align::Right));
                 put(buf, at, (at.x, at.y), &text, at.width, style, look);
@@ -136,6 +136,15 @@ fn cells(
         mark(buf, (area.x + gutter - 2, bottom), 3);
     }
     1 + rows as u16 * height
+}
+
+/// Three decimals without the zero before them: `.282`, `<.001`.
+fn short(p: f64) -> String {
+    match p {
+        p if p < 0.0005 && p > 0.0 => "<.001".to_owned(),
+        p if p > 0.9995 && p < 1.0 => ">.999".to_owned(),
+        p => format!("{p:.3}").trim_start_matches('0').to_owned(),
+    }
 }
 
 /// The words of the cursor's cell as bars, and next to them how the word that is chosen in the end came up.

@@ -31,7 +31,7 @@ pub struct Chart<'a> {
 }
 
 /// Dots of a braille cell, by column and row.
-const DOTS: [[u8; 4]; 2] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]];
+pub(super) const DOTS: [[u8; 4]; 2] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]];
 
 impl Chart<'_> {
     /// Draws the chart.
@@ -108,8 +108,11 @@ impl Chart<'_> {
             let share = cursor as f64 / (n.max(2) - 1) as f64;
             let x = plot.x + (share * f64::from(plot.width - 1)).round() as u16;
             for y in plot.top()..plot.bottom() {
-                if let Some(cell) = buf.cell_mut((x, y)) {
-                    cell.set_style(theme.cursor);
+                // A line behind the curves.
+                if let Some(cell) = buf.cell_mut((x, y))
+                    && cell.symbol() == " "
+                {
+                    cell.set_symbol(look.glyphs.frame[1]).set_style(theme.dim);
                 }
             }
         }

@@ -3,6 +3,7 @@
 
 pub mod bars;
 pub mod chart;
+pub mod clock;
 pub mod dialog;
 pub mod heat_table;
 pub mod help;

@@ -1,10 +1,10 @@
 //! What each decoding call finds in the KV cache and adds to it, as a table.
 
 use crate::app::navigator::Navigator;
+use crate::app::views::stairs;
 use crate::app::views::words::{MAX_SEEN, RenderedTable};
 use crate::debug::cache::{self, cache_bytes};
 use crate::model::generate::Calls;
-use crate::program::{Name, Role, Side, Site};
 use crate::session::Table;
 use crate::session::generation::frame_of;
 use crate::text::{Lang, Msg, tr};
@@ -33,7 +33,7 @@ pub fn table(nav: &Navigator, run: usize, lang: Lang) -> Result<RenderedTable, M
     let without = s.decoding_flops(run, &calls, false)?;
     let (less, more) = (&with.calls, &without.calls);
     let lengths = calls.lengths();
-    let tokens = tokens_of_calls(nav, run, &lengths);
+    let tokens = stairs::tokens_of_calls(nav, run, &lengths);
     let compared = (without.all() <= MAX_FLOPS).then(|| cache::compare(s, run, &calls, &mut ()).ok()).flatten();
     let mut rows = Vec::new();
     let (mut all_with, mut all_without) = (with.before, without.before);
@@ -91,29 +91,6 @@ pub fn table(nav: &Navigator, run: usize, lang: Lang) -> Result<RenderedTable, M
             (tr(lang, "cache.column.with").to_owned(), with),
             (tr(lang, "cache.column.without").to_owned(), without),
         ],
+        stairs: vec![(tr(lang, if own { "stairs.cache" } else { "stairs.calls" }).to_owned(), stairs::calls(nav, run))],
     })
-}
-
-/// All tokens that each call sees. A call with a cache reads the newest only: the others are those of before.
-fn tokens_of_calls(nav: &Navigator, run: usize, lengths: &[usize]) -> Vec<Vec<String>> {
-    let program = &nav.session.runs[run].program;
-    let Ok(trace) = nav.session.trace(run) else {
-        return Vec::new();
-    };
-    let words = nav.session.words(Side::Target);
-    let mut all: Vec<Vec<String>> = Vec::new();
-    for (call, length) in lengths.iter().enumerate() {
-        let names = [(Site::Root, Role::Tokens), (Site::Embedding(Some(Side::Target)), Role::Ids)];
-        let named = |(site, role)| program.named(&Name::of(site).then(role).in_call(call as u32));
-        let mut found = names.into_iter().filter_map(|name| trace.get(named(name)?));
-        let Some(ids) = found.next() else { break };
-        let row = ids.shape().dims().last().copied().unwrap_or(0);
-        let read = (0..row).map(|i| words.word(ids.get(i) as i64));
-        let before = all.last().filter(|_| row < *length);
-        let mut seen: Vec<String> = before.cloned().unwrap_or_default();
-        seen.truncate(length.saturating_sub(row));
-        seen.extend(read);
-        all.push(seen);
-    }
-    all
 }

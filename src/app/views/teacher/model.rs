@@ -1,6 +1,7 @@
 //! What each position of a training run sees and must predict, as a table.
 
 use crate::app::navigator::Navigator;
+use crate::app::views::stairs;
 use crate::app::views::words::{RenderedTable, last_tokens as seen};
 use crate::debug::teacher::{self, Shift};
 use crate::program::Side;
@@ -37,7 +38,11 @@ pub fn table(nav: &Navigator, run: usize, lang: Lang) -> Result<RenderedTable, M
         return Err(Msg::new("teacher.none"));
     }
     let several = positions.iter().any(|p| p.batch > 0);
-    let predicted = predicted(nav, run);
+    let number = crate::text::NumberFormat::default();
+    let predicted: Vec<String> = stairs::predictions(nav, run, None)
+        .into_iter()
+        .map(|(word, p)| format!("{word} {}", number.format(p)))
+        .collect();
     let rows = positions.iter().enumerate().map(|(i, p)| {
         let place = if several { format!("{}.{}", p.batch, p.position) } else { p.position.to_string() };
         let label_at = match (p.label_at, &p.predicts) {
@@ -74,22 +79,6 @@ pub fn table(nav: &Navigator, run: usize, lang: Lang) -> Result<RenderedTable, M
             rows: rows.collect(),
         },
         lines: Vec::new(),
+        stairs: vec![(tr(lang, "stairs.positions").to_owned(), stairs::positions(nav, run))],
     })
-}
-
-/// What the model predicts at each position of a training run, and how probable it finds that.
-fn predicted(nav: &Navigator, run: usize) -> Vec<String> {
-    let program = &nav.session.runs[run].program;
-    let value = |path: &str| nav.session.trace(run).ok()?.get(program.find(path)?);
-    let (Some(ids), Some(probs)) = (value("output.argmax"), value("output.predicted_probs")) else {
-        return Vec::new();
-    };
-    let words = nav.session.words(nav.session.spoken());
-    let number = crate::text::NumberFormat::default();
-    (0..ids.shape().len().min(probs.shape().len()))
-        .map(|i| {
-            let word = words.word(ids.get(i) as i64);
-            format!("{word} {}", number.format(probs.get(i)))
-        })
-        .collect()
 }
