@@ -11,13 +11,14 @@ use super::hints::hints;
 use super::pane;
 use super::views;
 use super::widgets::status;
-use super::widgets::tree::{Branch, Line, Marks, Tree};
+use super::widgets::tree::{Branch, Compared, Line, Marks, Tree};
 use crate::app::app::App;
 use crate::app::navigator::{Navigator, TreeRow, rounded_words};
 use crate::app::page::Page;
 use crate::app::ui::Focus;
 use crate::app::view::View;
 use crate::app::views::map::crumbs;
+use crate::debug::compare::State;
 use crate::scenario::lint::Severity;
 use crate::text::{Msg, tr};
 use crate::walkthrough::{phase_name, short_title};
@@ -242,6 +243,12 @@ fn sidebar(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Sho
                 breakpoint: app.has_break(*at),
                 changed: app.edits.step_changed(d, *at),
                 failed: app.checks.failed(d, *at) > Some(Severity::Info),
+                compared: app.views.compare.of_step(d, &list[*at]).map(|state| match state {
+                    State::Match => Compared::Match,
+                    State::Drift => Compared::Drift,
+                    State::Diverged => Compared::Differs,
+                    State::Unchecked => Compared::Unknown,
+                }),
                 ..Marks::default()
             },
             ..Line::default()

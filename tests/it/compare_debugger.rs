@@ -125,7 +125,7 @@ fn the_screen_shows_both_columns_and_marks_what_differs() {
     act(&mut app, "next-diff");
     let lines = screen(&app);
     let screen = lines.join("\n");
-    assert!(screen.contains("this run beside"), "{screen}");
+    assert!(screen.contains("this run and"), "{screen}");
     let headings = lines.iter().any(|l| {
         let own = l.find("this run's own");
         own.is_some_and(|at| l[at..].contains("reference"))

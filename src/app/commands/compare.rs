@@ -66,7 +66,19 @@ pub fn compare_with(app: &mut App, reference: Reference, run: usize, options: &O
             ui.say(Level::Info, summary(&report, &answer, ui.settings.lang));
             ui.answers.push(answer);
             ui.view = View::Compare;
+            let first = report.verdict().map(|first| first.place.node);
+            let run = report.run;
             views.compare.keep(nav, Compared { report, reference });
+            // The first difference is what one compares for.
+            if let Some(node) = first {
+                let here = nav.state();
+                let worst = views.compare.found(nav).and_then(|c| first_cell(c.report.of(node)?).map(|c| c.flat));
+                if nav.steps.list().iter().all(|s| s.run != run) {
+                    nav.choose_run(Some(run));
+                }
+                nav.visit(run, Cell { node, flat: worst.unwrap_or(0) });
+                nav.jumps.leave(here);
+            }
         }
         Err(Failed::Nothing(msg)) => ui.say(Level::Error, msg),
         Err(Failed::Run(e)) => {

@@ -1,21 +1,17 @@
-//! Two columns: this run beside the reference it was compared with, or exact beside rounded as one goes.
+//! A, B and B − A as equal grids, A and B on one scale; below, the cells that differ most.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::app::app::App;
-use crate::app::measure::{self, Kind};
-use crate::app::navigator::{Navigator, Plane, TableModel};
-use crate::app::views::compare::Standing;
-use crate::debug::compare::words::worst;
-use crate::debug::compare::{Mode, State};
-use crate::text::{Align, Msg, NumberFormat, tr};
-use crate::trace::stats::Tally;
-use crate::trace::{AnyValue, Rounding};
+use crate::app::measure;
+use crate::app::navigator::TableModel;
+use crate::app::views::compare::{Differing, Kind, Pairs};
+use crate::text::{Align, Msg, NumberFormat, escape, tr};
 use crate::tui::colour::CellKind;
-use crate::tui::draw::{Look, follow, put};
-use crate::tui::pictures::grid;
+use crate::tui::draw::{Look, put};
 use crate::tui::pictures::source::Labelled;
+use crate::tui::pictures::{grid, nothing};
 use crate::tui::scale::Scale;
 use crate::tui::screen::Shown;
 use crate::tui::widgets::legend;
@@ -24,206 +20,219 @@ use crate::walkthrough::View;
 /// A number of a grid, and what it is.
 type Cell<'a> = &'a dyn Fn(usize, usize) -> (f64, CellKind);
 
-/// What stands beside the run's own numbers.
-struct Columns {
-    title: String,
-    /// Keys of the headings of both columns.
-    headings: [&'static str; 2],
-    /// More of how they stand.
-    note: Option<String>,
-    right: Right,
-    /// Cells that a comparison found to differ, also where they look alike at these decimals.
-    differing: Vec<usize>,
-}
-
-enum Right {
-    /// Nothing: the reference does not have the node.
-    None,
-    /// These; `None` where there is no such cell.
-    Cells(Vec<Option<f64>>),
-}
+/// Lines that the list of cells keeps.
+const LISTED: u16 = 6;
 
 /// The tensor looked at, cell by cell.
 pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, _: &mut Shown) {
     let d = &app.nav;
-    let Some(view) = d.view() else { return };
-    let left = d.session.trace(view.run).ok();
-    let Some(left) = left.and_then(|t| t.get(view.node)) else {
-        return;
+    let Some(view) = d.view() else { return nothing(area, buf, "tui.compare.nothing", look) };
+    let Some(pairs) = Pairs::of(d, &app.views.compare, &app.edits) else {
+        return nothing(area, buf, "tui.compare.nothing", look);
     };
-    let columns = match app.views.compare.standing(d, view.run, view.node) {
-        Some(standing) => Some(Columns::compared(view, standing, look)),
-        None => Columns::rounded(d, view, look),
-    };
-    let Some(columns) = columns else { return };
-    // The list has the left side where the three grids have room next to it.
-    let whole = area;
-    let listed = NAME + 2 * if columns.differing.is_empty() { 14 } else { 24 } + 5;
-    let area = if area.width >= listed + GRIDS && matches!(columns.right, Right::Cells(_)) {
-        let grids = Rect { x: area.x + listed, width: area.width - listed, ..area };
-        columns.grids(app, view, &left, grids, buf, look);
-        Rect { width: listed - 1, ..whole }
-    } else {
-        area
-    };
-    let width = if columns.differing.is_empty() { 14 } else { 24 };
     let mut y = area.y;
     let mut line = |text: &str, style| {
-        if y < area.bottom() {
-            put(buf, area, (area.x, y), text, area.width, style, look);
-        }
+        put(buf, area, (area.x, y), text, area.width, style, look);
         y += 1;
     };
-    line(&columns.title, look.theme.title);
-    if let Some(note) = &columns.note {
-        line(note, look.theme.warn);
+    line(&title(view, &pairs, look), look.theme.title);
+    if let Kind::Reference { note: Some(note), .. } = &pairs.kind {
+        line(&note.render(look.lang), look.theme.warn);
     }
-    let heading = |i: usize| look.fit(tr(look.lang, columns.headings[i]), width, Align::Right);
-    let both = match columns.right {
-        Right::None => heading(0),
-        Right::Cells(_) => format!("{}   {}", heading(0), heading(1)),
+    if pairs.is_whole() {
+        let differs = pairs.found.differing > 0;
+        line(&summary(app, view, &pairs, look), if differs { look.theme.changed } else { look.theme.good });
+    }
+    let body = Rect { y, height: area.bottom().saturating_sub(y), ..area };
+    let used = if pairs.is_whole() { grids(app, view, &pairs, body, buf, look) } else { 0 };
+    let rest = Rect { y: body.y + used, height: body.height - used, ..body };
+    list(app, view, &pairs, rest, buf, look);
+}
+
+fn title(view: &View, pairs: &Pairs, look: &Look) -> String {
+    let symbol = &view.symbol;
+    let title = match &pairs.kind {
+        Kind::Reference { name, .. } => {
+            let key = if pairs.is_whole() { "compare.columns" } else { "compare.not_there" };
+            Msg::new(key).arg("reference", escape(name))
+        }
+        Kind::Edited if pairs.is_whole() => Msg::new("tui.compare.edited"),
+        Kind::Edited => Msg::new("tui.compare.new"),
+        Kind::Rounded(digits) => Msg::new("tui.compare_title").arg("digits", digits),
     };
-    line(&format!("{}{both}", " ".repeat(NAME.into())), look.theme.dim);
-    let plane = Plane::of_view(view, d.index());
-    let height = usize::from(area.bottom().saturating_sub(y));
-    let cursor = d.cell().and_then(|(_, c)| plane.find(c.flat)).map_or(0, |(r, c)| r * plane.cols + c);
-    let n = plane.rows * plane.cols;
-    let first = follow(cursor.saturating_sub(height / 2), cursor, height.max(1), n);
-    for (i, y) in (first..n).zip(y..area.bottom()) {
-        let (r, c) = (i / plane.cols, i % plane.cols);
-        let flat = plane.flat(r, c);
-        let (text, alike) = columns.cell(flat, left.get(flat), app.ui.settings.digits, width, look);
-        let style = match (i == cursor, alike) {
-            (true, _) => look.theme.cursor,
-            (false, true) => look.theme.text,
-            (false, false) => look.theme.changed,
-        };
-        let name = look.fit(&format!("{}[{r}][{c}]", view.symbol), NAME, Align::Left);
-        let text = format!("{name}{text}");
-        put(buf, area, (area.x, y), &text, area.width, style, look);
+    title.arg("symbol", symbol).render(look.lang)
+}
+
+/// What A and B are called.
+fn names(pairs: &Pairs, look: &Look) -> [&'static str; 2] {
+    match &pairs.kind {
+        Kind::Reference { isolated: true, .. } if pairs.is_whole() => ["compare.ours_own", "compare.reference"],
+        Kind::Reference { .. } => ["compare.ours", "compare.reference"],
+        Kind::Edited => ["tui.compare.before", "tui.compare.after"],
+        Kind::Rounded(_) => ["tui.compare_exact", "tui.compare_rounded"],
+    }
+    .map(|key| tr(look.lang, key))
+}
+
+/// How many cells differ, and the worst one in ulp.
+fn summary(app: &App, view: &View, pairs: &Pairs, look: &Look) -> String {
+    let found = &pairs.found;
+    let Some(worst) = found.worst.first() else {
+        return Msg::new("tui.compare.same").arg("cells", found.cells).render(look.lang);
+    };
+    let digits = app.ui.settings.digits;
+    Msg::new("tui.compare.differ")
+        .arg("differing", found.differing)
+        .arg("cells", found.cells)
+        .arg("cell", cell_name(view, worst.flat))
+        .arg("apart", digits.format_nonzero(worst.b - worst.a))
+        .arg("ulp", worst.ulp.map_or_else(|| "–".to_owned(), |n| n.to_string()))
+        .render(look.lang)
+}
+
+/// `O1[0][1]`, also of a cell outside the slice that the view shows.
+fn cell_name(view: &View, flat: usize) -> String {
+    let cell = crate::trace::derive::Cell { node: view.node, flat };
+    match view.index_of(cell) {
+        Some(index) => view.cell_name(&index),
+        None => {
+            let shape = view.cells.of;
+            let index: Vec<String> = shape.unflat(flat)[..shape.rank()].iter().map(|i| format!("[{i}]")).collect();
+            format!("({}){}", view.symbol, index.concat())
+        }
     }
 }
 
-/// Room for the name of a cell.
-const NAME: u16 = 20;
-/// Least columns that the grids have next to the list.
-const GRIDS: u16 = 36;
+/// The three grids, side by side where numbers have room in each, else below each other; gives the lines used.
+fn grids(app: &App, view: &View, pairs: &Pairs, area: Rect, buf: &mut Buffer, look: &Look) -> u16 {
+    let d = &app.nav;
+    let plane = &pairs.plane;
+    let program = &d.session.runs[view.run].program;
+    let table = TableModel::in_program(program, view.run, view.node, view.symbol.clone(), plane.clone());
+    let labels = Labelled::new(d, &table);
+    let kind = |x: f64| {
+        if table.masked && x < crate::explain::line::MASKED_BELOW { CellKind::Masked } else { CellKind::of(x) }
+    };
+    let known = |x: Option<f64>| x.map_or((0.0, CellKind::Plain), |x| (x, kind(x)));
+    let a = |r: usize, c: usize| known(pairs.a.get(plane.flat(r, c)));
+    let b = |r: usize, c: usize| known(pairs.b.get(plane.flat(r, c)));
+    let apart = |r: usize, c: usize| {
+        pairs.apart(plane.flat(r, c)).map_or((0.0, CellKind::Plain), |x| (x, CellKind::of(x)))
+    };
+    let log = app.ui.settings.log_scale;
+    let scale = Scale::of(measure::kind(program, view.node), &pairs.found.both).with_log(log);
+    let of_apart = Scale::of(measure::Kind::Signed, &pairs.found.apart).with_log(log);
+    let [first, second] = names(pairs, look);
+    let parts: [(String, Scale, Cell<'_>); 3] = [
+        (format!("A  {first}"), scale, &a),
+        (format!("B  {second}"), scale, &b),
+        ("B − A".to_owned(), of_apart, &apart),
+    ];
+    // Title, legend, column labels, rows.
+    let gutter = (0..plane.rows.min(99)).map(|r| look.width(&labels.row(r))).max().unwrap_or(0).min(9) + 1;
+    let cols = u16::try_from(plane.cols).unwrap_or(u16::MAX);
+    let rows = u16::try_from(plane.rows).unwrap_or(u16::MAX);
+    let wide = gutter.saturating_add(cols.saturating_mul(6)).saturating_add(2);
+    let free = area.height.saturating_sub(LISTED.min(area.height / 3));
+    let beside = wide.saturating_mul(3) <= area.width
+        || rows.saturating_add(4).saturating_mul(3) > free && area.width >= 3 * 20;
+    let (w, h) = if beside { (area.width / 3, free) } else { (area.width, free / 3) };
+    let mut lowest = 0;
+    for (i, (name, scale, cell)) in parts.iter().enumerate() {
+        let i = i as u16;
+        let (x, y) = if beside { (area.x + i * w, area.y) } else { (area.x, area.y + lowest) };
+        let place = Rect { x, y, width: w.saturating_sub(u16::from(beside) * 2), height: h };
+        if place.height < 4 {
+            break;
+        }
+        put(buf, place, (place.x, place.y), name, place.width, look.theme.title, look);
+        legend::render(Rect { y: y + 1, height: 1, ..place }, buf, scale, app.ui.settings.digits, look);
+        let body = Rect { y: y + 2, height: place.height - 2, ..place };
+        let used = grid::Values {
+            size: (plane.rows, plane.cols),
+            cell: *cell,
+            row_label: &|r| labels.row(r),
+            column_label: &|c| labels.column(c),
+            scale: *scale,
+            digits: app.ui.settings.digits,
+            cursor: d.cell().and_then(|(_, c)| plane.find(c.flat)),
+        }
+        .render(body, buf, look);
+        let below = used.bottom() - area.y + 1;
+        lowest = if beside { lowest.max(below) } else { below };
+    }
+    lowest.min(area.height)
+}
 
-impl Columns {
-    /// Exact beside rounded.
-    fn rounded(d: &Navigator, view: &View, look: &Look) -> Option<Self> {
-        let rounding = d.round().unwrap_or(Rounding::Decimals(4));
-        let rounded = d.session.rounded(view.run, rounding).ok()?;
-        let right = rounded.get(view.node)?;
-        let cells = (0..right.shape().len()).map(|i| Some(right.get(i)));
-        let title = match rounding {
-            Rounding::Decimals(digits) => Msg::new("tui.compare_title").arg("digits", digits),
-            Rounding::Type(t) => Msg::new("tui.compare_title_type").arg("type", t),
+/// The cells that differ, the worst first; where none does, those around the cursor.
+fn list(app: &App, view: &View, pairs: &Pairs, area: Rect, buf: &mut Buffer, look: &Look) {
+    if area.height < 2 {
+        return;
+    }
+    let d = &app.nav;
+    let [first, second] = names(pairs, look);
+    let cursor = d.cell().map(|(_, c)| c.flat);
+    let height = usize::from(area.height - 1);
+    let plane = &pairs.plane;
+    let rows: Vec<Differing> = if pairs.found.differing > 0 {
+        pairs.found.worst.iter().take(height).copied().collect()
+    } else {
+        let at = cursor.and_then(|c| plane.find(c)).map_or(0, |(r, c)| r * plane.cols + c);
+        let n = plane.rows * plane.cols;
+        let first = crate::tui::draw::follow(at.saturating_sub(height / 2), at, height, n);
+        let one = |i: usize| {
+            let flat = plane.flat(i / plane.cols, i % plane.cols);
+            let of = |side: &crate::app::views::compare::Side| side.get(flat).unwrap_or(f64::NAN);
+            Differing { flat, a: of(&pairs.a), b: of(&pairs.b), ulp: Some(0) }
         };
-        let title = title.arg("symbol", &view.symbol);
-        Some(Self {
-            title: title.render(look.lang),
-            headings: ["tui.compare_exact", "tui.compare_rounded"],
-            note: None,
-            right: Right::Cells(cells.collect()),
-            differing: Vec::new(),
+        (first..n).take(height).map(one).collect()
+    };
+    let digits = app.ui.settings.digits;
+    let both = |r: &Differing| {
+        let (a, b) = (digits.format(r.a), digits.format(r.b));
+        // What looks alike at these decimals has all of them.
+        if a == b && r.a.to_bits() != r.b.to_bits() {
+            (NumberFormat::Shortest.format(r.a), NumberFormat::Shortest.format(r.b))
+        } else {
+            (a, b)
+        }
+    };
+    let texts: Vec<(String, String, String, String)> = rows
+        .iter()
+        .map(|r| {
+            let (a, b) = both(r);
+            (cell_name(view, r.flat), a, b, digits.format_nonzero(r.b - r.a))
         })
-    }
-
-    /// This run beside the reference.
-    fn compared(view: &View, standing: Standing<'_>, look: &Look) -> Self {
-        let Standing { reference, mode, checked, theirs } = standing;
-        let beyond = checked.filter(|c| matches!(c.state, State::Drift | State::Diverged));
-        let isolated = mode == Mode::Isolated;
-        let note = beyond.map(|c| {
-            let key = match (isolated, c.state) {
-                (true, State::Drift) => "compare.recomputed_drift",
-                (true, _) => "compare.recomputed",
-                (false, State::Drift) => "compare.computed_drift",
-                (false, _) => "compare.computed",
-            };
-            let worst = worst(c, NumberFormat::Shortest).render(look.lang);
-            Msg::new(key).arg("worst", worst).render(look.lang)
-        });
-        let there = checked.is_some_and(|c| c.against.is_some());
-        let title = if there { "compare.columns" } else { "compare.not_there" };
-        let ours = if isolated && there { "compare.ours_own" } else { "compare.ours" };
-        Self {
-            title: Msg::new(title).arg("symbol", &view.symbol).arg("reference", reference).render(look.lang),
-            headings: [ours, "compare.reference"],
-            note,
-            right: theirs.map_or(Right::None, Right::Cells),
-            differing: (beyond.and_then(|c| c.against.as_ref()).into_iter())
-                .flat_map(|a| a.cells.iter().map(|cell| cell.flat))
-                .collect(),
-        }
-    }
-
-    /// A, B and B − A as equal grids below each other: A and B on one scale, the difference on its own.
-    fn grids(&self, app: &App, view: &View, left: &AnyValue, area: Rect, buf: &mut Buffer, look: &Look) {
-        let Right::Cells(theirs) = &self.right else { return };
-        let d = &app.nav;
-        let plane = Plane::of_view(view, d.index());
-        let table = TableModel::of(view.run, view.node, view.symbol.clone(), plane.clone());
-        let labels = Labelled::new(d, &table);
-        let ours = |r: usize, c: usize| left.get(plane.flat(r, c));
-        let other = |r: usize, c: usize| theirs.get(plane.flat(r, c)).copied().flatten();
-        let known = |x: Option<f64>| x.map_or((0.0, CellKind::Plain), |x| (x, CellKind::of(x)));
-        let a = |r: usize, c: usize| (ours(r, c), CellKind::of(ours(r, c)));
-        let b = |r: usize, c: usize| known(other(r, c));
-        let difference = |r: usize, c: usize| {
-            known(other(r, c).map(|x| if x.to_bits() == ours(r, c).to_bits() { 0.0 } else { x - ours(r, c) }))
-        };
-        let all = || (0..plane.rows).flat_map(|r| (0..plane.cols).map(move |c| (r, c)));
-        let both = all().flat_map(|(r, c)| [Some(ours(r, c)), other(r, c)]).flatten();
-        let scale = Scale::of(measure::kind(&d.session.runs[view.run].program, view.node), &Tally::of(both));
-        let apart = all().filter_map(|(r, c)| Some(difference(r, c)).filter(|x| x.1 != CellKind::Plain)).map(|x| x.0);
-        let apart = Scale::of(Kind::Signed, &Tally::of(apart));
-        let cursor = d.cell().and_then(|(_, c)| plane.find(c.flat));
-        let [ours_key, theirs_key] = self.headings.map(|k| tr(look.lang, k));
-        let third = area.height / 3;
-        let parts: [(String, Scale, Cell<'_>); 3] = [
-            (format!("A  {ours_key}"), scale, &a),
-            (format!("B  {theirs_key}"), scale, &b),
-            ("B − A".to_owned(), apart, &difference),
-        ];
-        for (i, (name, scale, cell)) in parts.iter().enumerate() {
-            let place = Rect { y: area.y + i as u16 * third, height: third, ..area };
-            if place.height < 4 {
-                return;
+        .collect();
+    let widest = |head: &str, f: &dyn Fn(&(String, String, String, String)) -> u16| {
+        texts.iter().map(f).max().unwrap_or(0).max(look.width(head))
+    };
+    let name = widest("", &|t| look.width(&t.0)).min(area.width / 3);
+    let a = widest(first, &|t| look.width(&t.1)).max(10);
+    let b = widest(second, &|t| look.width(&t.2)).max(10);
+    let apart = widest("B − A", &|t| look.width(&t.3));
+    let mut cells = |y: u16, texts: [&str; 5], mark: &str, style| {
+        let mut x = area.x;
+        let widths = [(name, Align::Left), (a, Align::Right), (b, Align::Right), (apart, Align::Right), (12, Align::Right)];
+        for (i, ((width, align), text)) in widths.into_iter().zip(texts).enumerate() {
+            if i > 2 && !pairs.is_whole() || i == 2 && matches!(pairs.b, crate::app::views::compare::Side::Missing) {
+                break;
             }
-            let used = put(buf, place, (place.x, place.y), name, place.width, look.theme.title, look) + 2;
-            let line = Rect { x: place.x + used, width: place.width.saturating_sub(used), height: 1, ..place };
-            legend::render(line, buf, scale, app.ui.settings.digits, look);
-            let body = Rect { y: place.y + 1, height: place.height - 2, ..place };
-            grid::Values {
-                size: (plane.rows, plane.cols),
-                cell: *cell,
-                row_label: &|r| labels.row(r),
-                column_label: &|c| labels.column(c),
-                scale: *scale,
-                digits: app.ui.settings.digits,
-                cursor,
-            }
-            .render(body, buf, look);
+            let left = area.right().saturating_sub(x);
+            x += put(buf, area, (x, y), &look.fit(text, width, align), left, style, look);
+            let gap = if i == 1 { format!(" {mark} ") } else { "   ".to_owned() };
+            x += put(buf, area, (x, y), &gap, area.right().saturating_sub(x), style, look);
         }
-    }
-
-    /// Both numbers of a cell, and whether they are alike.
-    fn cell(&self, flat: usize, left: f64, digits: NumberFormat, width: u16, look: &Look) -> (String, bool) {
-        let fit = |text: &str| look.fit(text, width, Align::Right);
-        let cells = match &self.right {
-            Right::None => return (fit(&digits.format(left)), true),
-            Right::Cells(cells) => cells,
+    };
+    cells(area.y, ["", first, second, "B − A", "ulp"], " ", look.theme.dim);
+    for (y, (row, text)) in (area.y + 1..area.bottom()).zip(rows.iter().zip(&texts)) {
+        let differs = pairs.is_whole() && row.a.to_bits() != row.b.to_bits();
+        let style = match (cursor == Some(row.flat), differs) {
+            (true, _) => look.theme.text.patch(look.theme.cursor),
+            (false, true) => look.theme.changed,
+            (false, false) => look.theme.text,
         };
-        let Some(right) = cells[flat] else {
-            return (format!("{}   {}", fit(&digits.format(left)), fit("—")), true);
-        };
-        let (mut a, mut b) = (digits.format(left), digits.format(right));
-        if a == b && self.differing.contains(&flat) {
-            (a, b) = (NumberFormat::Shortest.format(left), NumberFormat::Shortest.format(right));
-        }
-        let mark = if a == b { " " } else { "≠" };
-        (format!("{}  {mark}{}", fit(&a), fit(&b)), a == b)
+        let ulp = row.ulp.map_or_else(|| "–".to_owned(), |n| n.to_string());
+        cells(y, [&text.0, &text.1, &text.2, &text.3, &ulp], if differs { "≠" } else { " " }, style);
     }
 }

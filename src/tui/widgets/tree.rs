@@ -34,6 +34,33 @@ pub struct Marks {
     pub changed: bool,
     /// A search found it.
     pub found: bool,
+    /// How it compares with a reference; `None` where nothing was compared.
+    pub compared: Option<Compared>,
+}
+
+/// How a line compares with a reference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compared {
+    /// It agrees.
+    Match,
+    /// It is off by rounding.
+    Drift,
+    /// It differs.
+    Differs,
+    /// It is not in the reference.
+    Unknown,
+}
+
+impl Compared {
+    fn glyph(self, look: &Look) -> (&'static str, Style) {
+        let (g, theme) = (look.glyphs, &look.theme);
+        match self {
+            Self::Match => (g.passed, theme.good),
+            Self::Drift => ("~", theme.warn),
+            Self::Differs => (g.failed, theme.bad),
+            Self::Unknown => ("?", theme.dim),
+        }
+    }
 }
 
 /// One line.
@@ -117,6 +144,11 @@ impl Tree<'_> {
         for (_, glyph, own) in marks.iter().filter(|m| m.0) {
             let style = if here { style } else { *own };
             x += put(buf, area, (x, area.y), glyph, left(x), style, look);
+        }
+        if let Some(compared) = line.marks.compared {
+            let (glyph, own) = compared.glyph(look);
+            x += put(buf, area, (x, area.y), glyph, left(x), if here { style } else { own }, look);
+            x += put(buf, area, (x, area.y), " ", left(x), style, look);
         }
         let right = look.width(&line.right);
         // The right part goes where the text would be left with next to nothing.

@@ -1,12 +1,20 @@
-//! Two columns: this run and the reference it was compared with, or exact and rounded numbers.
+//! Two values of a tensor, A, B and B − A: this run and the reference it was compared with, before and after edits, or
+//! exact and rounded numbers.
 
+mod pairs;
+
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::app::navigator::Navigator;
 use crate::app::of_session::OfSession;
 use crate::app::views::ViewState;
-use crate::debug::compare::{Checked, Mode, Reference, Report};
+use crate::debug::compare::{Checked, Mode, Reference, Report, State as Verdict};
 use crate::program::NodeId;
+use crate::walkthrough::{Role, Step};
+
+pub use pairs::{Differing, Kind, Pairs, Side, Summary, ulps};
 
 /// A comparison that was made.
 #[derive(Debug)]
@@ -25,13 +33,22 @@ pub struct Standing<'a> {
     /// What was found of it.
     pub checked: Option<&'a Checked>,
     /// The reference's cells in our order, where it has the node and the shapes fit.
-    pub theirs: Option<Vec<Option<f64>>>,
+    pub theirs: Option<Arc<Vec<Option<f64>>>>,
 }
+
+/// Run, node, and decimals of rounding.
+type Key = (usize, NodeId, Option<u8>);
+/// The reference's cells of a node, where it has it.
+type Theirs = Option<Arc<Vec<Option<f64>>>>;
 
 /// What the last comparison of the session found.
 #[derive(Debug, Default)]
 pub struct State {
     compared: OfSession<Option<Arc<Compared>>>,
+    /// What scans of every cell found, since the last comparison.
+    summaries: RefCell<OfSession<HashMap<Key, Arc<Summary>>>>,
+    theirs: RefCell<OfSession<HashMap<NodeId, Theirs>>>,
+    states: RefCell<OfSession<HashMap<NodeId, Verdict>>>,
 }
 
 impl State {
@@ -42,7 +59,31 @@ impl State {
 
     /// Keeps a comparison.
     pub(in crate::app) fn keep(&mut self, nav: &Navigator, compared: Compared) {
+        let states = compared.report.each().map(|c| (c.place.node, c.state)).collect();
+        *self.states.get_mut().get_mut(&nav.session) = states;
+        self.summaries.get_mut().get_mut(&nav.session).clear();
+        self.theirs.get_mut().get_mut(&nav.session).clear();
         *self.compared.get_mut(&nav.session) = Some(Arc::new(compared));
+    }
+
+    fn summary(&self, nav: &Navigator, key: Key, make: impl FnOnce() -> Summary) -> Arc<Summary> {
+        let mut kept = self.summaries.borrow_mut();
+        Arc::clone(kept.get_mut(&nav.session).entry(key).or_insert_with(|| Arc::new(make())))
+    }
+
+    /// How a step compares: as the worst of its results; `None` where nothing was compared or nothing is computed.
+    pub fn of_step(&self, nav: &Navigator, step: &Step) -> Option<Verdict> {
+        let run = self.found(nav)?.report.run;
+        let states = self.states.borrow();
+        let states = states.get(&nav.session)?;
+        let results = step.views.iter().filter(|v| v.run == run && v.role == Role::Result);
+        let rank = |state: &Verdict| match state {
+            Verdict::Diverged => 3,
+            Verdict::Drift => 2,
+            Verdict::Match => 1,
+            Verdict::Unchecked => 0,
+        };
+        results.map(|v| states.get(&v.node).copied().unwrap_or(Verdict::Unchecked)).max_by_key(rank)
     }
 
     /// How a node compares; `None` where its run was not compared.
@@ -52,8 +93,13 @@ impl State {
             return None;
         }
         let checked = report.of(node);
-        let node = nav.session.runs[run].program.node(node);
-        let theirs = checked.and_then(|c| c.against.as_ref()).and_then(|against| reference.beside(against, node));
+        let theirs = || {
+            let of = nav.session.runs[run].program.node(node);
+            let against = checked.and_then(|c| c.against.as_ref())?;
+            reference.beside(against, of).map(Arc::new)
+        };
+        let mut kept = self.theirs.borrow_mut();
+        let theirs = kept.get_mut(&nav.session).entry(node).or_insert_with(theirs).clone();
         Some(Standing { reference: &report.reference, mode: report.mode, checked, theirs })
     }
 }
