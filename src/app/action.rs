@@ -196,6 +196,7 @@ macro_rules! action_table {
                 Ablate(Change) "ablate" => what_if::ablate;
                 Undo "undo" => what_if::undo;
                 Redo "redo" => what_if::redo;
+                Flip "flip" => what_if::flip;
                 SaveAs(FileName) "save" => what_if::save;
                 SaveSession(FileName) "save-session" => session::save;
                 Reload "reload" => source::reload;

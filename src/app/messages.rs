@@ -67,6 +67,15 @@ impl Messages {
         self.entries.push_back(Message::new(level, text));
     }
 
+    /// Adds a line to the log only: what it is about is on the screen.
+    pub fn note(&mut self, level: Level, text: Msg, place: NavState) {
+        if self.entries.len() == KEPT {
+            self.entries.pop_front();
+        }
+        self.fresh = false;
+        self.entries.push_back(Message { place: Some(place), ..Message::new(level, text) });
+    }
+
     /// The message to show in the footer, until the next key.
     pub fn current(&self) -> Option<&Message> {
         self.entries.back().filter(|_| self.fresh)

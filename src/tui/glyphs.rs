@@ -31,6 +31,8 @@ pub struct Glyphs {
     pub passed: &'static str,
     /// A change.
     pub changed: &'static str,
+    /// Changes, from small to large.
+    pub changes: [&'static str; 3],
     /// More to the left, right, above, below.
     pub more: [&'static str; 4],
     /// What stands for text that was cut off.
@@ -56,6 +58,7 @@ const UNICODE: Glyphs = Glyphs {
     failed: "✗",
     passed: "✓",
     changed: "Δ",
+    changes: ["·", "δ", "Δ"],
     more: ["‹", "›", "↑", "↓"],
     ellipsis: "…",
     bar: &["▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"],
@@ -75,6 +78,7 @@ const CJK_SAFE: Glyphs = Glyphs {
     failed: "!",
     passed: "=",
     changed: "~",
+    changes: [".", "~", "#"],
     more: ["<", ">", "^", "v"],
     ellipsis: "..",
     bar: &["#"],

@@ -131,7 +131,8 @@ impl Scale {
     /// The style of a cell with text on it.
     pub fn style(&self, value: f64, kind: CellKind, theme: &Theme, palette: &Palette) -> Style {
         match kind {
-            CellKind::Masked => theme.masked,
+            // The ground that masked cells have in pictures.
+            CellKind::Masked => palette.masked.map_or(theme.masked, |ground| theme.masked.bg(ground)),
             CellKind::Nan => theme.nan,
             CellKind::PosInf | CellKind::NegInf => theme.inf,
             CellKind::Plain => theme.text,
@@ -218,7 +219,8 @@ mod tests {
         let palette = Palette::new(&theme);
         let s = Scale::signed(-1.0, 1.0);
         let style = |v: f64, k| s.style(v, k, &theme, &palette);
-        assert_eq!(style(0.0, CellKind::Masked), theme.masked);
+        let masked = style(0.0, CellKind::Masked);
+        assert_eq!((masked.fg, masked.bg), (theme.masked.fg, palette.masked));
         assert_eq!(style(0.0, CellKind::of(f64::NAN)), theme.nan);
         assert_eq!(style(0.0, CellKind::of(f64::INFINITY)), theme.inf);
         assert_ne!(style(1.0, CellKind::Value), style(-1.0, CellKind::Value));

@@ -69,6 +69,8 @@ pub struct Shown {
     pub tables: Vec<ShownTable>,
     /// What was claimed to be equal.
     pub claims: Vec<Claim>,
+    /// Inside of the frame of the view.
+    pub main: Rect,
 }
 
 /// Smallest screen that shows anything but its own smallness.
@@ -126,6 +128,7 @@ pub fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look) -> Shown {
     };
     let focused = app.ui.view.takes_keys() || app.ui.focus != Focus::Steps;
     let inside = frame(buf, main, &heading, focused, look);
+    shown.main = inside;
     views::draw(app, inside, buf, look, &mut shown);
     breadcrumb(app, main, buf, look);
     if let Some(message) = message {
@@ -176,6 +179,9 @@ fn title(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
     if let Some(made) = d.update_opened() {
         let update = Msg::new("training.opened").arg("update", made + 1);
         let _ = write!(left, " · {}", update.render(look.lang));
+    }
+    if app.edits.is_flipped(d) {
+        let _ = write!(left, " · {}", tr(look.lang, "edit.flipped"));
     }
     if app.edits.count(d) > 0 {
         let count = app.edits.count(d);

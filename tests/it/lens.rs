@@ -20,7 +20,7 @@ fn app(name: &str) -> App {
 
 #[test]
 fn the_last_stage_is_the_output_and_each_other_one_is_a_what_if_run() {
-    for name in ["water_class", "modern_decoder", "gpt_block", "train_copy", "post_or_pre"] {
+    for name in ["water_class", "modern_decoder", "gpt_block", "train_copy", "encoder_decoder"] {
         let app = app(name);
         let lens = Lens::of(&app.nav).unwrap_or_else(|| panic!("{name} has an output head"));
         let table = lens.table(&app.nav).unwrap();

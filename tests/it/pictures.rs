@@ -13,7 +13,7 @@ use tui_transformer::app::app::App;
 use tui_transformer::app::measure::mask_scores;
 use tui_transformer::app::messages::Level;
 use tui_transformer::app::settings::Settings;
-use tui_transformer::app::views::step;
+use tui_transformer::app::views::{heads, probs, step};
 use tui_transformer::explain::Explainer;
 use tui_transformer::explain::line::MASKED_BELOW;
 use tui_transformer::program::Op;
@@ -219,6 +219,39 @@ fn large_screens_are_used() {
     }
     let mean = sum / f64::from(n);
     assert!(mean <= 0.60, "{:.1} % of a large screen are blank on average", mean * 100.0);
+}
+
+/// At 200×60 at most half of the view's own pane is blank, at steps all through each embedded scenario.
+#[test]
+fn large_panes_are_at_least_half_used() {
+    let mut worst = Vec::new();
+    for (name, _) in scenario::EMBEDDED {
+        let mut app = app(name);
+        let list = app.nav.steps.list().len();
+        for at in (0..list).step_by((list / 6).max(1)) {
+            let label = app.nav.steps.list()[at].label();
+            command(&mut app, &format!("step {label}"));
+            for view in ["step", "heads", "probs", "compare"] {
+                // A run has these or not.
+                let there = match view {
+                    "heads" => heads::heads(&app.nav).is_some(),
+                    "probs" => probs::Distribution::of(&app.nav).is_some(),
+                    "compare" => app.nav.view().is_some(),
+                    _ => true,
+                };
+                if !there {
+                    continue;
+                }
+                command(&mut app, &format!("view {view}"));
+                let (buf, shown) = frame(&app, (200, 60));
+                let share = blank(&buf, shown.main);
+                if share > 0.5 {
+                    worst.push(format!("{name} step {label} {view}: {:.0} %", share * 100.0));
+                }
+            }
+        }
+    }
+    assert!(worst.is_empty(), "blank panes:\n{}", worst.join("\n"));
 }
 
 #[test]

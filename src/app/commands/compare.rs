@@ -78,6 +78,7 @@ pub fn compare_with(app: &mut App, reference: Reference, run: usize, options: &O
                 }
                 nav.visit(run, Cell { node, flat: worst.unwrap_or(0) });
                 nav.jumps.leave(here);
+                views.compare.opened_at = Some(nav.state());
             }
         }
         Err(Failed::Nothing(msg)) => ui.say(Level::Error, msg),
@@ -141,8 +142,11 @@ pub fn go_to_difference(app: &mut App, forward: bool) {
     };
     let report = &compared.report;
     let all: Vec<&Checked> = (report.each()).filter(|c| c.state == State::Diverged).collect();
+    // The comparison led to the first one: it is next, too.
+    let opened = views.compare.opened_at.take().filter(|place| *place == nav.state());
     let node = (nav.step().map(|s| s.run) == Some(report.run)).then(|| nav.view().map(|v| v.node)).flatten();
     let at = match (node, forward) {
+        (_, true) if opened.is_some() && !all.is_empty() => Some(0),
         (Some(node), true) => all.iter().position(|c| c.place.node > node),
         (Some(node), false) => all.iter().rposition(|c| c.place.node < node),
         (None, true) => (!all.is_empty()).then_some(0),

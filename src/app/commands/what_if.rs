@@ -48,6 +48,15 @@ pub fn redo(app: &mut App) {
     undo_or_redo(app, false);
 }
 
+/// `flip`: between the numbers before the edits and those with them.
+pub fn flip(app: &mut App) {
+    let App { nav, ui, edits, .. } = app;
+    let Some(other) = edits.other(nav) else { return ui.say(Level::Info, Msg::new("edit.nothing_to_flip")) };
+    nav.replace_session(other);
+    let key = if edits.is_flipped(nav) { "edit.flipped" } else { "edit.flipped_back" };
+    ui.say(Level::Info, Msg::new(key));
+}
+
 /// `save [FILE]`: the scenario that is opened, edits and all.
 pub fn save(app: &mut App, FileName(name): &FileName) {
     match scenario(&mut app.edits, &app.nav, name) {
@@ -79,6 +88,7 @@ fn cell_to_type(nav: &Navigator) -> Option<String> {
 }
 
 fn apply(app: &mut App, text: &str, command: Result<Command, Slip>) {
+    unflip(app);
     let App { nav, ui, edits, .. } = app;
     let command = match command {
         Ok(command) => command,
@@ -110,14 +120,29 @@ fn apply(app: &mut App, text: &str, command: Result<Command, Slip>) {
         return ui.say(Level::Error, refused(&problems, ui.settings.lang));
     }
     swap(edits, nav);
-    let title = Msg::new("edit.done").arg("what", what);
+    let title = Msg::new("edit.done").arg("what", &what);
     match report(edits, nav, run) {
-        Ok(report) => ui.answer(answer(nav, title, &report, ui.settings.digits, ui.settings.lang)),
+        Ok(report) => {
+            let logged = Msg::new("edit.logged").arg("what", what).arg("changed", report.changed.len());
+            ui.messages.note(Level::Done, logged, nav.state());
+            ui.answer(answer(nav, title, &report, ui.settings.digits, ui.settings.lang));
+        }
         Err(msg) => ui.say(Level::Error, msg),
     }
 }
 
+/// Shows the edits again where what is shown is without them: they are about to change.
+fn unflip(app: &mut App) {
+    let App { nav, edits, .. } = app;
+    if edits.is_flipped(nav)
+        && let Some(edited) = edits.other(nav)
+    {
+        nav.replace_session(edited);
+    }
+}
+
 fn undo_or_redo(app: &mut App, undo: bool) {
+    unflip(app);
     let App { nav, ui, edits, .. } = app;
     let what_if = edits.what_if(&nav.session);
     let done = if undo { what_if.undo() } else { what_if.redo() };

@@ -37,9 +37,25 @@ impl Edits {
         (!w.edits().is_empty()).then_some(w)
     }
 
+    /// Whether the edits are there, but what is shown is the session without them.
+    pub fn is_flipped(&self, nav: &Navigator) -> bool {
+        let before = |w: &WhatIf| Arc::ptr_eq(w.base(), &nav.session) && !Arc::ptr_eq(w.session(), w.base());
+        self.what_if.as_ref().is_some_and(before)
+    }
+
+    /// The other of the two sessions, with or without the edits; `None` where there are no edits.
+    pub(super) fn other(&self, nav: &Navigator) -> Option<Arc<Session>> {
+        let w = self.what_if.as_ref()?;
+        if self.is_flipped(nav) {
+            return Some(Arc::clone(w.session()));
+        }
+        self.active(nav).map(|w| Arc::clone(w.base()))
+    }
+
     /// The edits of this session, to change them; where another took its place, they begin anew.
     pub(super) fn what_if(&mut self, session: &Arc<Session>) -> &mut WhatIf {
-        if !self.what_if.as_ref().is_some_and(|w| Arc::ptr_eq(w.session(), session)) {
+        let of = |w: &WhatIf| Arc::ptr_eq(w.session(), session) || Arc::ptr_eq(w.base(), session);
+        if !self.what_if.as_ref().is_some_and(of) {
             self.what_if = None;
         }
         self.what_if.get_or_insert_with(|| WhatIf::new(Arc::clone(session)))
@@ -52,7 +68,8 @@ impl Edits {
 
     /// The edits, as they are written.
     pub(super) fn lines(&self, nav: &Navigator) -> Vec<String> {
-        let edits = self.active(nav).map_or(&[][..], WhatIf::edits);
+        let flipped = self.what_if.as_ref().filter(|_| self.is_flipped(nav));
+        let edits = self.active(nav).or(flipped).map_or(&[][..], WhatIf::edits);
         edits.iter().map(describe).collect()
     }
 

@@ -19,7 +19,7 @@ use crate::tui::scale::Scale;
 use crate::tui::widgets::raster::Raster;
 
 /// Largest cells: columns and lines.
-const LARGEST: (u16, u16) = (14, 7);
+pub const LARGEST: (u16, u16) = (26, 11);
 /// Most cells of labels on the left.
 const GUTTER: u16 = 9;
 
@@ -49,8 +49,10 @@ pub fn number(digits: NumberFormat, value: f64, width: u16) -> String {
     let most = if room >= 4 { 3 } else { 2 };
     // A small number is no zero.
     if value.abs() < 0.5 * libm::exp10(-(most as f64)) {
-        let text = format!("<.{}1", "0".repeat(most - 1));
-        return if text.chars().count() <= room { text } else { "~0".to_owned() };
+        let short = |digits| NumberFormat::Scientific(digits).format(value);
+        let least = format!("{}<.{}1", if value < 0.0 { "-" } else { "" }, "0".repeat(most - 1));
+        let texts = [short(1), short(0), least, "~0".to_owned()];
+        return texts.into_iter().find(|t| t.chars().count() <= room).unwrap_or_default();
     }
     for places in (0..=most).rev() {
         let text = format!("{value:.places$}");
@@ -225,7 +227,7 @@ impl Values<'_> {
             window: None,
             row_label: Some(self.row_label),
             column_label: Some(self.column_label),
-            most: (8, 3),
+            most: LARGEST,
         };
         raster.render(area, buf, look).used
     }

@@ -114,7 +114,7 @@ fn picture(
         window,
         row_label: labels.map(|_| row),
         column_label: labels.map(|_| column),
-        most: (14, 7),
+        most: super::grid::LARGEST,
     }
     .render(area, buf, look)
 }

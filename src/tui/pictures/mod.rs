@@ -1,5 +1,6 @@
 //! What several views draw: the tables of a step, tensors as maps, tables of words.
 
+pub mod following;
 pub mod grid;
 mod layout;
 pub mod maps;

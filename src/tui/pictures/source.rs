@@ -16,7 +16,7 @@ use crate::trace::stats::{Mask, Tally};
 use crate::tui::colour::CellKind;
 use crate::tui::draw::Look;
 use crate::tui::scale::Scale;
-use crate::tui::widgets::heat_table::HeatCell;
+use crate::tui::widgets::heat_table::{Change, HeatCell};
 
 /// The value of a table, and how its cells are written.
 pub struct Source<'a> {
@@ -24,6 +24,8 @@ pub struct Source<'a> {
     pub value: AnyValue,
     /// What it was before edits.
     pub before: Before,
+    /// The largest magnitude of the tensor, where edits changed it.
+    reach: f64,
     pub digits: NumberFormat,
     pub dtype: DType,
     /// The words that its numbers stand for, where they are ids.
@@ -39,10 +41,17 @@ impl<'a> Source<'a> {
         let d = &app.nav;
         let value = d.trace(table.run)?.get(table.node)?;
         let dtype = value.dtype();
+        let before = app.edits.before(d, table.run, table.node);
+        let range = || d.tally(table.run, table.node, Part::Whole)?.range();
+        let reach = match &before {
+            Before::Was(_) => range().map_or(1.0, |(min, max)| min.abs().max(max.abs())),
+            _ => 1.0,
+        };
         Some(Self {
             table,
             value,
-            before: app.edits.before(d, table.run, table.node),
+            before,
+            reach,
             digits,
             dtype,
             words: d.session.id_words(table.run, table.node),
@@ -74,7 +83,7 @@ impl<'a> Source<'a> {
             }
         };
         if self.asked == Some(self.table.plane.flat(row, col)) {
-            return HeatCell { value: 0.0, text: "?".to_owned(), kind: CellKind::Plain, changed: false };
+            return HeatCell { value: 0.0, text: "?".to_owned(), kind: CellKind::Plain, changed: None };
         }
         HeatCell { value: x, text, kind, changed: self.changed(row, col) }
     }
@@ -99,12 +108,13 @@ impl<'a> Source<'a> {
         }
     }
 
-    fn changed(&self, row: usize, col: usize) -> bool {
+    fn changed(&self, row: usize, col: usize) -> Option<Change> {
         let flat = self.table.plane.flat(row, col);
         match &self.before {
-            Before::Same => false,
-            Before::None => true,
-            Before::Was(before) => before.bits(flat) != self.value.bits(flat),
+            Before::Same => None,
+            Before::None => Some(Change { grade: 2, up: true }),
+            Before::Was(before) if before.bits(flat) == self.value.bits(flat) => None,
+            Before::Was(before) => Some(Change::new(before.get(flat), self.value.get(flat), self.reach)),
         }
     }
 

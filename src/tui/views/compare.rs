@@ -86,21 +86,23 @@ fn summary(app: &App, view: &View, pairs: &Pairs, look: &Look) -> String {
         .arg("cells", found.cells)
         .arg("cell", cell_name(view, worst.flat))
         .arg("apart", digits.format_nonzero(worst.b - worst.a))
-        .arg("ulp", worst.ulp.map_or_else(|| "–".to_owned(), |n| n.to_string()))
+        .arg("ulp", ulps(worst.ulp))
         .render(look.lang)
 }
 
-/// `O1[0][1]`, also of a cell outside the slice that the view shows.
+/// A number of ulp; of many, their order of magnitude.
+fn ulps(n: Option<u64>) -> String {
+    match n {
+        None => "–".to_owned(),
+        Some(n) if n < 10_000_000 => n.to_string(),
+        Some(n) => NumberFormat::Scientific(1).format(n as f64),
+    }
+}
+
+/// `O1[0][1]`.
 fn cell_name(view: &View, flat: usize) -> String {
     let cell = crate::trace::derive::Cell { node: view.node, flat };
-    match view.index_of(cell) {
-        Some(index) => view.cell_name(&index),
-        None => {
-            let shape = view.cells.of;
-            let index: Vec<String> = shape.unflat(flat)[..shape.rank()].iter().map(|i| format!("[{i}]")).collect();
-            format!("({}){}", view.symbol, index.concat())
-        }
-    }
+    view.index_of(cell).map_or_else(String::new, |index| view.cell_name(&index))
 }
 
 /// The three grids, side by side where numbers have room in each, else below each other; gives the lines used.
@@ -134,8 +136,20 @@ fn grids(app: &App, view: &View, pairs: &Pairs, area: Rect, buf: &mut Buffer, lo
     let rows = u16::try_from(plane.rows).unwrap_or(u16::MAX);
     let wide = gutter.saturating_add(cols.saturating_mul(6)).saturating_add(2);
     let free = area.height.saturating_sub(LISTED.min(area.height / 3));
-    let beside = wide.saturating_mul(3) <= area.width
-        || rows.saturating_add(4).saturating_mul(3) > free && area.width >= 3 * 20;
+    // Whichever gives the larger cells.
+    let cell = |w: u16, h: u16| {
+        let width = (w.saturating_sub(gutter) / cols.max(1)).min(grid::LARGEST.0);
+        let height = (h.saturating_sub(4) / rows.max(1)).min(grid::LARGEST.1).min(width / 2);
+        u32::from(width) * u32::from(height)
+    };
+    let (next_to, below) = (cell(area.width / 3, free), cell(area.width, free / 3));
+    let fits = rows.saturating_add(4).saturating_mul(3) <= free;
+    let beside = match (wide.saturating_mul(3) <= area.width, fits) {
+        (true, true) => next_to >= below,
+        (true, false) => true,
+        (false, true) => false,
+        (false, false) => area.width >= 3 * 20,
+    };
     let (w, h) = if beside { (area.width / 3, free) } else { (area.width, free / 3) };
     let mut lowest = 0;
     for (i, (name, scale, cell)) in parts.iter().enumerate() {
@@ -232,7 +246,7 @@ fn list(app: &App, view: &View, pairs: &Pairs, area: Rect, buf: &mut Buffer, loo
             (false, true) => look.theme.changed,
             (false, false) => look.theme.text,
         };
-        let ulp = row.ulp.map_or_else(|| "–".to_owned(), |n| n.to_string());
+        let ulp = ulps(row.ulp);
         cells(y, [&text.0, &text.1, &text.2, &text.3, &ulp], if differs { "≠" } else { " " }, style);
     }
 }

@@ -165,6 +165,7 @@ fn details(app: &App, lens: &Lens, table: &LensTable, area: Rect, buf: &mut Buff
         label: lens.word(nav, g.id),
         value: g.p,
         marked: Some(g.id) == last,
+        before: None,
     };
     let bars: Vec<Bar> = guesses.top.iter().map(bar).collect();
     let below = Rect { y: left.y + 1, height: left.height.saturating_sub(1), ..left };

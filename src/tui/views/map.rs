@@ -27,8 +27,8 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: 
     boxes(app, Rect { y: y + 1, height: area.bottom().saturating_sub(y + 1), ..area }, buf, look, shown);
 }
 
-/// The boxes alone.
-pub(super) fn boxes(app: &App, body: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) {
+/// The boxes alone; gives the line below the lowest.
+pub(super) fn boxes(app: &App, body: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) -> u16 {
     let map = Map::of(&app.nav, &app.edits, &app.breaks, look.lang);
     let columns = (body.width / BOX.0).max(1);
     let width = (body.width / columns).min(BOX.1);
@@ -47,6 +47,7 @@ pub(super) fn boxes(app: &App, body: Rect, buf: &mut Buffer, look: &Look, shown:
     let at = map.groups.iter().position(Group::here).unwrap_or(0);
     let current = places.get(at).map_or(0, |p| p.0);
     let first = (current + 1).saturating_sub(usize::from(columns));
+    let mut lowest = body.y;
     for (group, (column, top)) in map.groups.iter().zip(places) {
         let Some(column) = column.checked_sub(first).filter(|c| *c < usize::from(columns)) else { continue };
         let place = Rect {
@@ -55,6 +56,7 @@ pub(super) fn boxes(app: &App, body: Rect, buf: &mut Buffer, look: &Look, shown:
             width: width.saturating_sub(1),
             height: (group.blocks.len() as u16 + 2).min(body.height.saturating_sub(top)),
         };
+        lowest = lowest.max(place.bottom());
         let inside = frame(buf, place, &group.title, group.here(), look);
         for (y, block) in (inside.y..inside.bottom()).zip(&group.blocks) {
             let line = Rect { y, height: 1, ..inside };
@@ -62,6 +64,7 @@ pub(super) fn boxes(app: &App, body: Rect, buf: &mut Buffer, look: &Look, shown:
             shown.hits.push((line, Target::Row(TreeRow::Step(block.steps.0))));
         }
     }
+    lowest
 }
 
 /// Mean norm of what a block gives; 0 where it is given (weights, ids) and not computed.

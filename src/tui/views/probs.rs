@@ -7,6 +7,7 @@ use crate::app::app::App;
 use crate::app::measure;
 use crate::app::navigator::{Plane, TableModel};
 use crate::app::views::probs::Distribution;
+use crate::debug::whatif::Before;
 use crate::text::{Msg, tr};
 use crate::tui::draw::{Look, put};
 use crate::tui::pictures::source::{Labelled, Source};
@@ -32,12 +33,18 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, _: &mut
         best
     };
     let max = values.iter().copied().fold(0.0, f64::max);
+    let before = app.edits.before(d, run, node);
+    let was = |c: usize| match &before {
+        Before::Was(v) => Some(v.get(shown.row * width + c)),
+        Before::Same | Before::None => None,
+    };
     let bars: Vec<Bar> = order
         .iter()
         .map(|&c| Bar {
             label: labels.get(c).unwrap_or_else(|| c.to_string()),
             value: values[c],
             marked: values[c] == max,
+            before: was(c),
         })
         .collect();
     let title = Msg::new("tui.probs_title").arg("path", &node_here.path).arg("token", shown.token(d)).render(look.lang);

@@ -19,7 +19,7 @@ use crate::tui::draw::{Look, put};
 use crate::tui::pictures::words::why_nothing;
 use crate::tui::scale::{Kind, Scale};
 use crate::tui::screen::Shown;
-use crate::tui::widgets::heat_table::{HeatCell, HeatTable, Lit};
+use crate::tui::widgets::heat_table::{Change, HeatCell, HeatTable, Lit};
 use crate::tui::widgets::paragraph::{Span, Wrapped};
 use crate::tui::widgets::status;
 
@@ -168,7 +168,7 @@ impl<'a> Table<'a> {
             DType::Float => (CellKind::of(x), self.digits.format(x)),
             DType::Bool | DType::Int => (CellKind::Plain, format!("{x}")),
         };
-        HeatCell { value: x, text, kind, changed: self.differs(flat) }
+        HeatCell { value: x, text, kind, changed: self.differs(flat).then(|| Change { grade: 2, up: self.side == 1 }) }
     }
 
     /// Whether the other side has another number beside this cell.

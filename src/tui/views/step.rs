@@ -12,7 +12,7 @@ use crate::tensor::DType;
 use crate::text::Msg;
 use crate::tui::draw::{Look, put};
 use crate::tui::pictures::source::{Labelled, Source};
-use crate::tui::pictures::{grid, stage, sum, words};
+use crate::tui::pictures::{following, grid, stage, sum, words};
 use crate::tui::screen::{Shown, Target};
 use crate::tui::widgets::legend;
 use crate::tui::widgets::paragraph::{Span, Wrapped};
@@ -92,7 +92,7 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: 
 }
 
 /// What is free below: the derivations of all cells, and next to them the tensor as a large picture, or the map where
-/// one is at the beginning or where there are no numbers.
+/// one is at the beginning or where there are no numbers; then what the following steps make of it.
 fn fill(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) {
     let d = &app.nav;
     let area = Rect { y: area.y + 1, height: area.height - 1, ..area };
@@ -111,17 +111,24 @@ fn fill(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown)
         let program = &d.session.runs[t.run].program;
         t.cursor.is_some() && program.node(t.node).dtype == DType::Float && t.plane.rows * t.plane.cols > 1
     };
-    let Some(table) = model.tables.iter().find(numbers).filter(|_| d.position() > 0 || d.depth() > 0) else {
-        return super::map::boxes(app, rest, buf, look, shown);
+    let table = model.tables.iter().find(numbers).filter(|_| d.position() > 0 || d.depth() > 0);
+    let source = table.and_then(|t| Source::new(app, t, app.ui.settings.digits));
+    let used = match &source {
+        Some(source) => {
+            let (scale, labels) = (source.scale(app), Labelled::new(d, source.table));
+            put(buf, rest, (rest.x, rest.y), &source.heading(), rest.width, look.theme.title, look);
+            let line = Rect { y: rest.y + 1, height: 1, ..rest };
+            legend::render(line, buf, &scale, app.ui.settings.digits, look);
+            let place = Rect { y: rest.y + 2, height: rest.height - 2, ..rest };
+            let row = source.table.cursor.map(|c| c.0);
+            grid::draw(app, source, &labels, &scale, row, place, buf, look).bottom()
+        }
+        None => super::map::boxes(app, rest, buf, look, shown),
     };
-    let Some(source) = Source::new(app, table, app.ui.settings.digits) else { return };
-    let (scale, labels) = (source.scale(app), Labelled::new(d, table));
-    put(buf, rest, (rest.x, rest.y), &source.heading(), rest.width, look.theme.title, look);
-    let line = Rect { y: rest.y + 1, height: 1, ..rest };
-    legend::render(line, buf, &scale, app.ui.settings.digits, look);
-    let place = Rect { y: rest.y + 2, height: rest.height - 2, ..rest };
-    let row = table.cursor.map(|c| c.0);
-    grid::draw(app, &source, &labels, &scale, row, place, buf, look);
+    // Below both, over the whole width.
+    let top = used.max(if height == 0 { 0 } else { area.y + height }) + 1;
+    let free = Rect { y: top, height: area.bottom().saturating_sub(top), ..area };
+    following::draw(app, free, buf, look, shown);
 }
 
 /// The derivations of the cells of the plane, as many as there is room for, in columns; gives the room used.

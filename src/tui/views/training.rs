@@ -150,10 +150,10 @@ fn gradients(app: &App, glance: &TrainProbe, area: Rect, buf: &mut Buffer, look:
     let alone = t.only == Some(Picture::Gradients);
     let norms = &glance.look.gradients;
     let mut bars: Vec<Bar> =
-        norms.iter().map(|n| Bar { label: n.part.clone(), value: n.parameters, marked: false }).collect();
+        norms.iter().map(|n| Bar { label: n.part.clone(), value: n.parameters, ..Bar::default() }).collect();
     if alone {
         let own =
-            glance.parameters.iter().map(|(path, value)| Bar { label: path.clone(), value: *value, marked: false });
+            glance.parameters.iter().map(|(path, value)| Bar { label: path.clone(), value: *value, ..Bar::default() });
         bars.extend(own);
     }
     // Bars below the chart where there is room for both.
@@ -283,7 +283,7 @@ fn heat(app: &App, map: &AttentionMap, area: Rect, buf: &mut Buffer, look: &Look
                 value: map.weights[r][c],
                 text: digits.format(map.weights[r][c]),
                 kind: CellKind::of(map.weights[r][c]),
-                changed: false,
+                changed: None,
             },
             offset: (0, 0),
             cursor: None,

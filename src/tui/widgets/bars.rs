@@ -17,6 +17,8 @@ pub struct Bar {
     pub value: f64,
     /// Whether it is pointed out (the word that was taken, the target).
     pub marked: bool,
+    /// What it was before edits: drawn as a ghost.
+    pub before: Option<f64>,
 }
 
 /// Bars.
@@ -66,7 +68,11 @@ impl Bars<'_> {
         let widest = |f: &dyn Fn(&Bar) -> u16| shown.iter().map(f).max().unwrap_or(0);
         let label = widest(&|b| look.width(&b.label)).min(area.width / 3);
         let number = widest(&|b| look.width(&self.digits.format_short(b.value))).min(area.width / 3);
-        let room = area.width.saturating_sub(label + number + 3);
+        // What the numbers were, at the right end.
+        let was = |b: &Bar| b.before.map_or_else(String::new, |x| format!("({})", self.digits.format_short(x)));
+        let ghosts = widest(&|b| look.width(&was(b)));
+        let ghosts = if ghosts > 0 { ghosts + 1 } else { 0 };
+        let room = area.width.saturating_sub(label + number + 3 + ghosts);
         let scale = Scale::positive(0.0, self.full);
         for (i, bar) in shown.iter().enumerate() {
             let y = area.y + i as u16;
@@ -88,7 +94,23 @@ impl Bars<'_> {
             let cell = scale.style(bar.value.abs(), kind, &look.theme, &look.palette);
             // The colour of a value is a ground; a bar is drawn in it. Without colours there is none.
             let colour = cell.bg.map_or(look.theme.text, |c| look.theme.text.fg(c));
-            put(buf, area, (x, y), &strip(length, room, look), room, colour, look);
+            let long = put(buf, area, (x, y), &strip(length, room, look), room, colour, look);
+            if let Some(before) = bar.before {
+                let at = (scale.position(before.abs()) * f64::from(room)).round() as u16;
+                // Lost: a shade up to where it ended; gained: a line in the bar where it ended.
+                let shade = look.glyphs.shades[1];
+                for k in long..at.min(room) {
+                    put(buf, area, (x + k, y), shade, 1, look.theme.dim, look);
+                }
+                if at < long
+                    && let Some(cell) = buf.cell_mut((x + at, y))
+                {
+                    let ground = colour.fg.unwrap_or(ratatui::style::Color::Reset);
+                    cell.set_symbol(look.glyphs.frame[1]).set_style(look.theme.text.bg(ground));
+                }
+                let text = look.fit(&was(bar), ghosts, Align::Right);
+                put(buf, area, (x + room, y), &text, ghosts, look.theme.dim, look);
+            }
         }
         offset
     }

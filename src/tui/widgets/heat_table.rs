@@ -7,7 +7,7 @@ use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 
 use crate::text::Align;
-use crate::tui::colour::CellKind;
+use crate::tui::colour::{CellKind, Ramp};
 use crate::tui::draw::{Look, put};
 use crate::tui::scale::Scale;
 
@@ -20,8 +20,38 @@ pub struct HeatCell {
     pub text: String,
     /// What it is.
     pub kind: CellKind,
-    /// Whether a change changed it.
-    pub changed: bool,
+    /// What edits did to it; `None` where it is what it was.
+    pub changed: Option<Change>,
+}
+
+/// A change of a number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Change {
+    /// How large it is next to the largest number of the tensor: 0 below a hundredth, 1 below a tenth, 2 else.
+    pub grade: u8,
+    /// Whether the number grew.
+    pub up: bool,
+}
+
+impl Change {
+    /// From `before` to `after`; `reach` is the largest magnitude of the tensor before.
+    pub fn new(before: f64, after: f64, reach: f64) -> Self {
+        let share = (after - before).abs() / reach;
+        let grade = match share {
+            s if s < 0.01 => 0,
+            s if s < 0.1 => 1,
+            _ => 2,
+        };
+        Self { grade, up: after > before }
+    }
+
+    /// Its mark, in the colour of its direction.
+    fn mark(self, look: &Look) -> (&'static str, Style) {
+        let glyph = look.glyphs.changes[usize::from(self.grade.min(2))];
+        let t = if self.up { 0.9 } else { 0.1 };
+        let colour = look.palette.at(Ramp::Diverging, t).map(|c| c.0);
+        (glyph, colour.map_or(look.theme.changed, |c| look.theme.changed.fg(c)))
+    }
 }
 
 /// Cells to point out beside the cursor.
@@ -152,12 +182,15 @@ impl HeatTable<'_> {
                 {
                     gap.set_bg(ground);
                 }
-                if cell.changed {
+                if let Some(change) = cell.changed {
                     // In the gap before the cell; over a blank of it where there is none.
                     let at = if x > area.x { x - 1 } else { x };
                     if at < x || text.starts_with(' ') {
-                        let mark = look.glyphs.changed;
-                        put(buf, area, (at, y), mark, 1, look.theme.changed, look);
+                        let (mark, mut own) = change.mark(look);
+                        if at == x {
+                            own = style.patch(own);
+                        }
+                        put(buf, area, (at, y), mark, 1, own, look);
                     }
                 }
             }
@@ -182,7 +215,7 @@ impl HeatTable<'_> {
     fn style(&self, cell: &HeatCell, row: usize, column: usize, cursor: Option<(usize, usize)>, look: &Look) -> Style {
         let theme = &look.theme;
         let mut style = self.scale.style(cell.value, cell.kind, theme, &look.palette);
-        if cell.changed {
+        if cell.changed.is_some_and(|c| c.grade > 0) {
             style = style.add_modifier(theme.changed.add_modifier);
         }
         if self.lit.has(row, column) {

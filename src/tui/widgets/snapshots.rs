@@ -51,7 +51,7 @@ fn table(look: &Look, size: (u16, u16), offset: (usize, usize), cursor: (usize, 
                     value,
                     text: if masked { "mask".to_owned() } else { NumberFormat::default().format(value) },
                     kind: if masked { CellKind::Masked } else { CellKind::of(value) },
-                    changed: (r, c) == (2, 0),
+                    changed: ((r, c) == (2, 0)).then_some(super::heat_table::Change { grade: 2, up: true }),
                 }
             },
             offset,
@@ -167,7 +167,7 @@ fn trees() {
 
 #[test]
 fn bar_lists() {
-    let bar = |label: &str, value, marked| bars::Bar { label: label.to_owned(), value, marked };
+    let bar = |label: &str, value, marked| bars::Bar { label: label.to_owned(), value, marked, before: None };
     let all = [bar("love", 0.5261, true), bar("简单", 0.31, false), bar("courses", 0.002, false)];
     for set in GlyphSet::ALL {
         let look = look(set, Lang::En);

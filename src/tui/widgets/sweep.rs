@@ -74,7 +74,7 @@ fn draw_all(area: Rect, buf: &mut Buffer, c: &Content, look: &Look) {
             value: c.value(row.wrapping_add(column)),
             text: c.word(row ^ column),
             kind: CellKind::of(c.value(row.wrapping_add(column))),
-            changed: row == column,
+            changed: (row == column).then(super::heat_table::Change::default),
         },
         offset: (c.offset, c.offset / 2),
         cursor: c.at.0.is_multiple_of(2).then_some(c.at),
@@ -114,7 +114,7 @@ fn draw_all(area: Rect, buf: &mut Buffer, c: &Content, look: &Look) {
         focused: true,
     }
     .render(area, buf, look);
-    let bar = |i| bars::Bar { label: c.word(i), value: c.value(i), marked: i == 1 };
+    let bar = |i| bars::Bar { label: c.word(i), value: c.value(i), marked: i == 1, before: Some(c.value(i + 1)) };
     bars::Bars {
         bars: &(0..c.words.len()).map(bar).collect::<Vec<_>>(),
         full: c.value(0),

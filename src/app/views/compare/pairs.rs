@@ -122,8 +122,10 @@ impl Pairs {
         };
         let plane = Plane::of_view(view, nav.index());
         let n = view.cells.of.len();
-        let key = (view.run, view.node, nav.round());
-        let found = state.summary(nav, key, || scan(&a, &b, n, precision));
+        let first = view.cells.flats().next().unwrap_or(0);
+        let key = (view.run, view.node, nav.round(), first, view.shape().len());
+        // Colours are those of the whole tensor; what differs is counted in what the step shows of it.
+        let found = state.summary(nav, key, || scan(&a, &b, n, &mut view.cells.flats(), precision));
         Some(Self { kind, a, b, plane, found })
     }
 
@@ -160,7 +162,7 @@ fn difference(a: f64, b: f64) -> Option<f64> {
     Some(if a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan() { 0.0 } else { b - a })
 }
 
-fn scan(a: &Side, b: &Side, n: usize, precision: Precision) -> Summary {
+fn scan(a: &Side, b: &Side, n: usize, seen: &mut dyn Iterator<Item = usize>, precision: Precision) -> Summary {
     let mut found = Summary::default();
     let hidden = |x: f64| x < MASKED_BELOW;
     for flat in 0..n {
@@ -169,9 +171,12 @@ fn scan(a: &Side, b: &Side, n: usize, precision: Precision) -> Summary {
             found.both.take(x, hidden(x));
         }
         let (Some(x), Some(y)) = pair else { continue };
+        found.apart.take(difference(x, y).unwrap_or(0.0), hidden(x) && hidden(y));
+    }
+    for flat in seen {
+        let (Some(x), Some(y)) = (a.get(flat), b.get(flat)) else { continue };
         found.cells += 1;
         let apart = difference(x, y).unwrap_or(0.0);
-        found.apart.take(apart, hidden(x) && hidden(y));
         if apart != 0.0 {
             found.differing += 1;
             found.worst.push(Differing { flat, a: x, b: y, ulp: ulps(x, y, precision) });
@@ -234,7 +239,7 @@ mod tests {
         let cells = |v: &[f64]| Side::Cells(Arc::new(v.iter().map(|x| Some(*x)).collect()));
         let a = cells(&[1.0, 2.0, f64::NAN, 4.0, 5.0]);
         let b = cells(&[1.0, 2.5, f64::NAN, f64::NAN, 3.0]);
-        let found = scan(&a, &b, 5, Precision::F64);
+        let found = scan(&a, &b, 5, &mut (0..5), Precision::F64);
         assert_eq!((found.cells, found.differing), (5, 3));
         assert_eq!(found.worst.iter().map(|d| d.flat).collect::<Vec<_>>(), [3, 4, 1]);
         assert_eq!(found.apart.range(), Some((-2.0, 0.5)));
