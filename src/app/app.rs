@@ -17,6 +17,7 @@ use super::views::{Context, Views};
 use super::what_if::Edits;
 use crate::debug::breaks::Breaks;
 use crate::session::Session;
+use crate::text::{Lang, NumberFormat};
 
 /// Time between polls of work that goes on in the background: often enough to be seen moving.
 const POLL: Duration = Duration::from_millis(80);
@@ -63,6 +64,10 @@ impl Names for Navigator {
             add(&node.path);
         }
         out
+    }
+
+    fn hits(&self, text: &str, lang: Lang, limit: usize) -> Option<(usize, Vec<(String, String)>)> {
+        super::find::hits(self, text, lang, limit)
     }
 
     fn runs(&self) -> Vec<String> {

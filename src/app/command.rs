@@ -14,6 +14,10 @@ pub trait Names {
     fn runs(&self) -> Vec<String> {
         Vec::new()
     }
+    /// Where a search would lead: how many places, and the first ones as label and line.
+    fn hits(&self, _text: &str, _lang: Lang, _limit: usize) -> Option<(usize, Vec<(String, String)>)> {
+        None
+    }
 }
 
 impl Names for () {

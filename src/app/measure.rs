@@ -11,6 +11,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use super::head_facts::HeadFacts;
 use super::lens_table::{LensTable, Way};
+use super::medians::Medians;
 use super::row_facts::RowFacts;
 use super::similar::{COMPARED, Similar};
 use crate::explain::line::MASKED_BELOW;
@@ -87,6 +88,7 @@ pub struct Measures {
     rows: Slots<(Key, Option<NodeId>), RowFacts>,
     lenses: Slots<Key, LensTable>,
     similar: Slots<Key, Similar>,
+    medians: Slots<usize, Medians>,
     waiting: Cell<bool>,
 }
 
@@ -106,6 +108,7 @@ impl Measures {
         self.rows.borrow_mut().clear();
         self.lenses.borrow_mut().clear();
         self.similar.borrow_mut().clear();
+        self.medians.borrow_mut().clear();
         self.waiting.set(false);
     }
 
@@ -198,6 +201,12 @@ impl Measures {
             let other = beside.and_then(|id| Owned { node: id, ..o.clone() }.with(|v, _| v.clone()));
             o.with(|value, _| Similar::read(value, window, other.as_ref()))
         })
+    }
+
+    /// How long the ops of a run take; `None` while it is measured.
+    pub fn medians(&self, of: Origin<'_>) -> Option<Arc<Medians>> {
+        let of = Origin { round: None, ..of };
+        self.get(&self.medians, of.run, of, usize::MAX, move |o| Medians::measure(&o.session, o.run))
     }
 
     /// A picture of a plane: the tally of each of `rows` × `cols` parts of nearly the same size; `None` while its cells

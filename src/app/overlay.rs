@@ -46,12 +46,19 @@ pub struct Prompt {
     pub completions: Vec<Completion>,
     /// The completion in the line, while one pages through them.
     pub selected: Option<usize>,
+    /// How many places a search finds; `None` where that is not known.
+    pub found: Option<usize>,
+    lang: Lang,
 }
+
+/// Places of a search that are listed while it is typed.
+const MAX_HITS: usize = 10;
 
 impl Prompt {
     /// A prompt that holds `text`.
-    pub fn new(kind: PromptKind, text: &str, names: &dyn Names) -> Self {
-        let mut prompt = Self { kind, editor: Editor::new(text), completions: Vec::new(), selected: None };
+    pub fn new(kind: PromptKind, text: &str, lang: Lang, names: &dyn Names) -> Self {
+        let editor = Editor::new(text);
+        let mut prompt = Self { kind, editor, completions: Vec::new(), selected: None, found: None, lang };
         prompt.refresh(names);
         prompt
     }
@@ -60,6 +67,9 @@ impl Prompt {
     pub fn refresh(&mut self, names: &dyn Names) {
         self.selected = None;
         let text = self.editor.text();
+        let searches = matches!(self.kind, PromptKind::Search | PromptKind::SearchBack);
+        let hits = if searches { names.hits(text, self.lang, MAX_HITS) } else { None };
+        self.found = hits.as_ref().map(|h| h.0);
         self.completions = match self.kind {
             PromptKind::Command => command::complete(text, names),
             PromptKind::Goto => names
@@ -67,7 +77,10 @@ impl Prompt {
                 .into_iter()
                 .map(|p| Completion { line: p.clone(), label: p, about: "" })
                 .collect(),
-            PromptKind::Search | PromptKind::SearchBack => Vec::new(),
+            PromptKind::Search | PromptKind::SearchBack => {
+                let hits = hits.map(|h| h.1).unwrap_or_default();
+                hits.into_iter().map(|(label, line)| Completion { line, label, about: "" }).collect()
+            }
         };
     }
 

@@ -378,7 +378,7 @@ impl Ui {
     }
 
     pub(super) fn prompt(&mut self, kind: PromptKind, text: &str, names: &dyn Names) {
-        let prompt = Prompt::new(kind, text, names);
+        let prompt = Prompt::new(kind, text, self.settings.lang, names);
         self.overlays.push(Overlay::Prompt(prompt));
     }
 

@@ -7,6 +7,9 @@ use super::{AnyBindings, Run, Session};
 use crate::tensor::Real;
 use crate::trace::train::State;
 use crate::trace::{AnyTrace, Bindings, PinnedSink, Rounder, Rounding, RunError, Settings, Trace, rerun, run_with};
+use crate::trace::{
+    AnyTrace, Bindings, ChainSink, Keep, PinnedSink, RoundedSink, RunError, Settings, Trace, rerun, run_with,
+};
 
 impl Session {
     /// The trace of run `run`.
@@ -110,6 +113,23 @@ impl Session {
                 AnyTrace::F32(go(run, b, rounder, &donors)?)
             }
         })
+    }
+
+    /// Runs `run` afresh, keeping nothing; how long each node took, in nanoseconds.
+    ///
+    /// # Errors
+    /// Where it cannot run.
+    pub fn time(&self, run: usize) -> Result<Vec<u64>, RunError> {
+        fn go<T: Real>(run: &Run, bindings: &Bindings<T>) -> Result<Vec<u64>, RunError> {
+            let settings = Settings { keep: Keep::only(&run.program, |_| false), ..Settings::default() };
+            let trace = run_with(&run.program, bindings, &settings, &mut PinnedSink(&run.held))?;
+            Ok(run.program.nodes().map(|(id, _)| trace.nanos(id)).collect())
+        }
+        let of = &self.runs[run];
+        match &*self.bindings_of(of) {
+            AnyBindings::F64(b) => go(of, b),
+            AnyBindings::F32(b) => go(of, b),
+        }
     }
 
     /// What run `run` reads: the parameters, and of an update what its optimiser reads besides.

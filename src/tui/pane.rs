@@ -21,7 +21,7 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: 
     let d = &app.nav;
     let theme = &look.theme;
     let map = Map::of(d, &app.edits, &app.breaks, look.lang);
-    let sentence = Map::sentence(d).render(look.lang);
+    let sentence = Map::sentence(d, look.lang).render(look.lang);
     let text = Wrapped::new(&[Span::new(sentence, theme.text)], area.width, look);
     let head = (text.height() as u16).min(6).min(area.height);
     text.render(Rect { height: head, ..area }, buf, 0, None, look);

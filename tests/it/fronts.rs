@@ -29,6 +29,7 @@ fn line(name: &str, folder: &Path) -> String {
         "speed" => "speed up".to_owned(),
         "view" => "view heads".to_owned(),
         "set" => "set digits 6".to_owned(),
+        "batch" | "head" | "layer" => format!("{name} 1"),
         "train" => "train 2".to_owned(),
         "export" => format!("export md 1 {}", file("step.md")),
         "save" => format!("save {}", file("saved.ron")),

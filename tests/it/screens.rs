@@ -338,12 +338,12 @@ fn a_tokens_life_is_of_its_own_side_and_row() {
 }
 
 #[test]
-fn each_stack_has_a_curve_of_its_own() {
+fn each_stack_has_strips_of_its_own() {
     let mut app = app(Lang::En, GlyphSet::Unicode);
     go(&mut app, 56);
     app.act(Action::View(View::Layers));
     let layers = text(&app, (120, 36));
-    for name in ["Encoder · after the norm", "Decoder · after the norm", "▶", "↑"] {
+    for name in ["‖x‖", "target", "decoder.0.residual1", "▶", "layer 1, head 2"] {
         assert!(layers.contains(name), "{name}:\n{layers}");
     }
 }

@@ -8,10 +8,14 @@ use std::thread;
 
 use super::Navigator;
 use crate::app::measure::{Measures, Origin, Part};
+use crate::app::medians::Medians;
 use crate::app::of_session::OfSession;
 use crate::program::{Cost, NodeId, cost};
 use crate::session::Session;
 use crate::text::Msg;
+use crate::program::NodeId;
+use crate::session::locate::step_of;
+use crate::session::{Session, Steps};
 use crate::trace::stats::Tally;
 use crate::trace::{AnyTrace, AnyValue, Rounding};
 
@@ -36,13 +40,17 @@ impl std::ops::Deref for TraceRef<'_> {
 /// Something of the nodes of a session's runs, by how they are rounded.
 type ByNode<T> = RefCell<OfSession<HashMap<(usize, NodeId, Option<Rounding>), T>>>;
 
+/// The steps listed, and the step of each node.
+type StepsOfNodes = (Arc<Steps>, Arc<Vec<Option<usize>>>);
+
 /// Whether numbers are rounded, and what was counted of them.
 #[derive(Default)]
 pub struct Numbers {
     round: Option<Rounding>,
     coming: Option<Coming>,
     norms: ByNode<f64>,
-    totals: RefCell<OfSession<HashMap<usize, Totals>>>,
+    /// Steps of the nodes of each run, in the steps that were listed then.
+    steps: RefCell<OfSession<HashMap<usize, StepsOfNodes>>>,
     /// Ranges and counts of every cell, pyramids, pictures.
     pub measures: Measures,
     /// Whether long work goes on in a thread.
@@ -153,32 +161,7 @@ fn row_norm(value: &AnyValue) -> f64 {
 /// Cells up to which a table is searched, or copied as text.
 pub const MAX_SCANNED: usize = 1 << 16;
 
-/// What a whole run costs.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Totals {
-    /// Arithmetic and memory.
-    pub cost: Cost,
-    /// Measured time, in nanoseconds.
-    pub nanos: u64,
-}
-
 impl Navigator {
-    /// What run `run` costs; summed up once.
-    pub fn totals(&self, run: usize) -> Totals {
-        if let Some(totals) = self.numbers.totals.borrow().get(&self.session).and_then(|t| t.get(&run)) {
-            return *totals;
-        }
-        let program = &self.session.runs[run].program;
-        let mut totals = Totals::default();
-        let trace = self.session.trace(run).ok();
-        for (id, _) in program.nodes() {
-            totals.cost += cost(program, id, self.session.precision);
-            totals.nanos += trace.map_or(0, |t| t.nanos(id));
-        }
-        self.numbers.totals.borrow_mut().get_mut(&self.session).insert(run, totals);
-        totals
-    }
-
     /// Mean Euclidean norm of a tensor's rows, NaN where it was not computed.
     pub fn mean_norm(&self, run: usize, node: NodeId) -> f64 {
         let key = (run, node, self.round());
@@ -189,6 +172,27 @@ impl Navigator {
         let norm = value.map_or(f64::NAN, |v| row_norm(&v));
         self.numbers.norms.borrow_mut().get_mut(&self.session).insert(key, norm);
         norm
+    }
+
+    /// How long the ops of a run take, as the median of several runs; `None` while it is measured.
+    pub fn medians(&self, run: usize) -> Option<Arc<Medians>> {
+        self.numbers.measures.medians(self.origin(run, NodeId(0)))
+    }
+
+    /// The step that shows each node of a run, or the first that shows what comes of it.
+    pub fn steps_of_nodes(&self, run: usize) -> Arc<Vec<Option<usize>>> {
+        let mut kept = self.numbers.steps.borrow_mut();
+        let kept = kept.get_mut(&self.session);
+        if let Some((steps, made)) = kept.get(&run)
+            && Arc::ptr_eq(steps, &self.steps)
+        {
+            return Arc::clone(made);
+        }
+        let program = &self.session.runs[run].program;
+        let of = program.nodes().map(|(id, _)| step_of(&self.session, &self.steps, run, id));
+        let made: Arc<Vec<Option<usize>>> = Arc::new(of.collect());
+        kept.insert(run, (Arc::clone(&self.steps), Arc::clone(&made)));
+        made
     }
 
     /// Where a tensor is that is shown, for its measures.

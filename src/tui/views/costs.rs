@@ -4,28 +4,26 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::app::app::App;
-use crate::program::cost;
+use crate::app::views::costs::Costs;
 use crate::text::{Align, Lang, Msg, tr};
 use crate::tui::draw::{Look, follow, put};
+use crate::tui::pictures::nothing;
 use crate::tui::screen::Shown;
 
-/// Shapes and cost of every op of the run, from the one the cursor is at.
-pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, _: &mut Shown) {
+/// Shapes and cost of every op of the run (or of its steps), from the one the cursor is at.
+pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) {
     let d = &app.nav;
-    let Some(view) = d.view() else { return };
-    let program = &d.session.runs[view.run].program;
-    let Some(trace) = d.trace(view.run) else {
-        return;
-    };
-    let precision = d.session.precision;
-    let totals = d.totals(view.run);
+    let state = &app.views.costs;
+    let sorted = app.ui.settings.sorted;
+    let Some(costs) = Costs::of(d, state.folded, sorted) else { return nothing(area, buf, "tui.cost.none", look) };
+    let program = &d.session.runs[costs.run].program;
     let columns = Column::fitting(area.width);
-    let mut row = |y: u16, text: &dyn Fn(Column) -> String, style| {
+    let mut line = |y: u16, text: &dyn Fn(Column) -> String, style| {
         let mut x = area.x;
         for (column, width) in &columns {
             let left = area.right().saturating_sub(x);
             let text = text(*column);
-            // Of a path the end tells more than the beginning.
+            // The end of a path says more than its beginning.
             let text = if *column == Column::Path {
                 look.fit(&look.cut_start(&text, *width), *width, Align::Left)
             } else {
@@ -35,36 +33,42 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, _: &mut
             x = x.saturating_add(width + 1);
         }
     };
-    let header = |c: Column| c.title(look.lang);
-    row(area.y, &header, look.theme.title);
+    line(area.y, &|c: Column| c.title(look.lang), look.theme.title);
     let height = usize::from(area.height.saturating_sub(2));
-    let at = view.node.index();
-    let first = follow(at.saturating_sub(height / 2), at, height.max(1), program.len());
-    for (i, (id, node)) in program.nodes().enumerate().skip(first).take(height) {
-        let c = cost(program, id, precision);
+    shown.page.rows = height.max(1);
+    let at = state.at(&costs, d.arrivals());
+    let first = follow(at.saturating_sub(height / 2), at, height.max(1), costs.rows.len());
+    for (i, r) in costs.rows.iter().enumerate().skip(first).take(height) {
+        let node = program.node(r.node);
         let read = || -> String {
-            let shapes = node.inputs.iter();
-            let shapes = shapes.map(|i| dims(program.node(*i).shape.dims()));
+            let shapes = node.inputs.iter().map(|i| dims(program.node(*i).shape.dims()));
             shapes.collect::<Vec<_>>().join(" ")
         };
-        let share = trace.nanos(id) as f64 / totals.nanos.max(1) as f64 * 100.0;
+        let name = || match r.step.and_then(|at| d.steps.list().get(at)) {
+            Some(step) => format!("{} {}", step.label(), step.title.render(look.lang)),
+            None => node.path.to_string(),
+        };
+        let share = r.nanos as f64 / costs.total.2.max(1) as f64 * 100.0;
         let style = if i == at { look.theme.accent } else { look.theme.text };
         let text = |column: Column| match column {
-            Column::Path => node.path.to_string(),
+            Column::Path => name(),
+            Column::Op if r.step.is_some() => Msg::new("tui.cost.ops").arg("count", r.ops).render(look.lang),
             Column::Op => node.op.name().to_owned(),
+            Column::In if r.step.is_some() => String::new(),
             Column::In => read(),
             Column::Out => dims(node.shape.dims()),
-            Column::Flops => quantity(c.flops),
-            Column::Bytes => quantity(c.read + c.written),
+            Column::Flops => quantity(r.flops),
+            Column::Bytes => quantity(r.bytes),
             Column::Time => format!("{share:.1}%"),
         };
-        row(area.y + 1 + (i - first) as u16, &text, style);
+        line(area.y + 1 + (i - first) as u16, &text, style);
     }
     let text = Msg::new("tui.cost.total")
         .arg("nodes", program.len())
-        .arg("flops", quantity(totals.cost.flops))
-        .arg("bytes", quantity(totals.cost.read + totals.cost.written))
-        .arg("ms", format!("{:.2}", totals.nanos as f64 / 1e6))
+        .arg("flops", quantity(costs.total.0))
+        .arg("bytes", quantity(costs.total.1))
+        .arg("ms", format!("{:.2}", costs.total.2 as f64 / 1e6))
+        .arg("runs", costs.runs)
         .render(look.lang);
     if area.height > 1 {
         put(buf, area, (area.x, area.bottom() - 1), &text, area.width, look.theme.dim, look);

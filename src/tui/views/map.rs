@@ -5,6 +5,7 @@ use ratatui::layout::Rect;
 
 use crate::app::app::App;
 use crate::app::navigator::TreeRow;
+use crate::app::views::compare::change;
 use crate::app::views::map::{Block, Group, Map};
 use crate::program::{NodeId, Op};
 use crate::tensor::DType;
@@ -18,12 +19,13 @@ use crate::tui::widgets::paragraph::{Span, Wrapped};
 const BOX: (u16, u16) = (34, 46);
 
 pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) {
-    let sentence = Map::sentence(&app.nav).render(look.lang);
+    let sentence = Map::sentence(&app.nav, look.lang).render(look.lang);
     let text = Wrapped::new(&[Span::new(sentence, look.theme.text)], area.width, look);
     let head = (text.height() as u16).min(area.height);
     text.render(Rect { height: head, ..area }, buf, 0, None, look);
     let y = area.y + head;
-    put(buf, area, (area.x, y), tr(look.lang, "tui.map.legend"), area.width, look.theme.dim, look);
+    let key = if shows_change(app) { "tui.map.legend_change" } else { "tui.map.legend" };
+    put(buf, area, (area.x, y), tr(look.lang, key), area.width, look.theme.dim, look);
     boxes(app, Rect { y: y + 1, height: area.bottom().saturating_sub(y + 1), ..area }, buf, look, shown);
 }
 
@@ -67,8 +69,18 @@ pub(super) fn boxes(app: &App, body: Rect, buf: &mut Buffer, look: &Look, shown:
     lowest
 }
 
-/// Mean norm of what a block gives; 0 where it is given (weights, ids) and not computed.
+/// Whether blocks are coloured by how much they changed: with edits, or a comparison.
+fn shows_change(app: &App) -> bool {
+    app.edits.count(&app.nav) > 0 || app.views.compare.is_there(&app.nav)
+}
+
+/// The heat of a block: the mean norm of what it gives, or with edits or a comparison how much that changed; 0 where it
+/// is given (weights, ids) and not computed.
 pub(in crate::tui) fn norm(app: &App, block: &Block) -> f64 {
+    if shows_change(app) {
+        let change = |(run, node)| change(&app.nav, &app.views.compare, &app.edits, run, node);
+        return block.result.and_then(change).filter(|x| x.is_finite()).unwrap_or(0.0);
+    }
     let computed = |(run, node): &(usize, NodeId)| {
         let n = app.nav.session.runs[*run].program.node(*node);
         !matches!(n.op, Op::Leaf(_)) && n.dtype == DType::Float

@@ -2,10 +2,16 @@
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
+use ratatui::style::Modifier;
 
 use crate::app::app::App;
 use crate::app::views::token::{Row, Rows};
-use crate::text::{Align, Msg};
+use crate::app::measure::{Part, kind};
+use crate::app::navigator::is_masked;
+use crate::explain::line::MASKED_BELOW;
+use crate::text::{Align, Msg, tr};
+use crate::tui::colour::CellKind;
+use crate::tui::scale::Scale;
 use crate::tui::draw::{Look, follow, put};
 use crate::tui::pictures::nothing;
 use crate::tui::screen::Shown;
@@ -31,7 +37,7 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, _: &mut
     }
 }
 
-/// Step, symbol, norm and numbers of a row.
+/// Step, symbol, head, norm and numbers of a row.
 fn one(app: &App, row: &Row, current: bool, line: Rect, buf: &mut Buffer, look: &Look) {
     let d = &app.nav;
     let step = &d.steps.list()[row.step];
@@ -39,30 +45,37 @@ fn one(app: &App, row: &Row, current: bool, line: Rect, buf: &mut Buffer, look: 
     let Some(value) = d.trace(view.run).and_then(|t| t.get(view.node)) else {
         return;
     };
+    let program = &d.session.runs[view.run].program;
+    let masked = is_masked(program, view.node);
     let number = |c: usize| value.get(row.first + c * row.stride);
-    let squares = (0..row.len.min(NORMED)).map(|c| number(c).powi(2));
+    let hidden = |c: usize| masked && number(c) < MASKED_BELOW;
+    // As the tables print them; what is masked is no part of a norm.
+    let squares = (0..row.len.min(NORMED)).filter(|c| !hidden(*c)).map(|c| number(c).powi(2));
     let norm = squares.sum::<f64>().sqrt();
     let digits = app.ui.settings.digits;
-    // Written until the line is full, so that what is cut off can be seen to be.
-    let mut text = String::new();
+    let style = if current { look.theme.accent } else { look.theme.text };
+    let head = row.head.map_or_else(String::new, |h| format!(" {} {}", tr(look.lang, "tui.head"), h + 1));
+    let name = format!("{:>4} {}{head}", step.label(), view.symbol);
+    let mut x = line.x;
+    let mut write = |text: &str, style| {
+        let left = line.right().saturating_sub(x);
+        x += put(buf, line, (x, line.y), text, left, style, look);
+        x < line.right()
+    };
+    write(&look.fit(&name, 26.min(line.width / 3), Align::Left), style);
+    write(&look.fit(&format!("‖{}‖ ", digits.format_short(norm)), 13, Align::Right), look.theme.dim);
+    let scale = d.tally(view.run, view.node, Part::Whole).map(|t| Scale::of(kind(program, view.node), &t));
+    let scale = scale.unwrap_or_default().with_log(app.ui.settings.log_scale);
+    // Written until the line is full, each on its colour.
     for c in 0..row.len.min(WRITTEN) {
-        if text.chars().count() > usize::from(line.width) {
+        let (text, cell) = match () {
+            () if hidden(c) => ("-∞".to_owned(), CellKind::Masked),
+            () => (digits.format_short(number(c)), CellKind::of(number(c))),
+        };
+        let style = scale.style(number(c), cell, &look.theme, &look.palette);
+        let style = if current { style.add_modifier(Modifier::BOLD) } else { style };
+        if !write(&look.fit(&text, 8, Align::Right), style) {
             break;
         }
-        let apart = if c == 0 { " " } else { "  " };
-        text.push_str(apart);
-        text.push_str(&digits.format(number(c)));
-    }
-    let style = if current { look.theme.accent } else { look.theme.text };
-    let head = format!("{:>4} {}", step.label(), view.symbol);
-    let pieces = [
-        (look.fit(&head, 18, Align::Left), style),
-        (look.fit(&format!("‖{}‖", digits.format(norm)), 12, Align::Right), look.theme.dim),
-        (text, style),
-    ];
-    let mut x = line.x;
-    for (text, style) in pieces {
-        let left = line.right().saturating_sub(x);
-        x += put(buf, line, (x, line.y), &text, left, style, look);
     }
 }

@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 
 use crate::app::edit::Editor;
 use crate::app::overlay::Prompt;
-use crate::text::{Align, tr};
+use crate::text::{Align, Msg, tr};
 use crate::tui::draw::{Look, blank, follow, frame, put};
 
 /// A frame over the middle of `screen` with room for `width` × `height` cells; returns the room.
@@ -60,10 +60,16 @@ pub fn prompt(screen: Rect, buf: &mut Buffer, prompt: &Prompt, look: &Look) {
     editor(rest, buf, &prompt.editor, look);
     let n = prompt.completions.len();
     let height = n.min(12).min(usize::from(screen.height.saturating_sub(2)));
+    if let Some(found) = prompt.found {
+        let count = Msg::new("tui.search.found").arg("count", found).render(look.lang);
+        let width = look.width(&count).min(line.width / 2);
+        let style = if found == 0 { look.theme.bad } else { look.theme.accent };
+        put(buf, line, (line.right() - width, line.y), &count, width, style, look);
+    }
     if height == 0 {
         return;
     }
-    if n > height {
+    if n > height && prompt.found.is_none() {
         // Which of how many, as not all are seen.
         let at = prompt.selected.map_or(1, |s| s + 1);
         let count = format!(" {at}/{n}");

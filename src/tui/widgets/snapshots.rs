@@ -259,7 +259,7 @@ fn forms_and_prompts() {
                 dialog::Field::Line { label: "路径", editor: &path },
             ];
             dialog::form(Rect::new(0, 0, 40, 2), buf, &fields, 1, &look);
-            let mut line = Prompt::new(PromptKind::Command, "co", &());
+            let mut line = Prompt::new(PromptKind::Command, "co", lang, &());
             line.cycle(true, &());
             dialog::prompt(area, buf, &line, &look);
         });

@@ -148,7 +148,7 @@ fn draw_all(area: Rect, buf: &mut Buffer, c: &Content, look: &Look) {
     for focus in 0..3 {
         dialog::form(inner, buf, &fields, focus, look);
     }
-    let mut line = Prompt::new(PromptKind::Command, "", &());
+    let mut line = Prompt::new(PromptKind::Command, "", crate::text::Lang::En, &());
     line.editor = editor.clone();
     dialog::prompt(area, buf, &line, look);
     let keymap = Keymap::builtin();

@@ -14,7 +14,7 @@ use crate::debug::compare::{Checked, Mode, Reference, Report, State as Verdict};
 use crate::program::NodeId;
 use crate::walkthrough::{Role, Step};
 
-pub use pairs::{Differing, Kind, Pairs, Side, Summary, ulps};
+pub use pairs::{Differing, Kind, Pairs, Side, Summary, change, ulps};
 
 /// A comparison that was made.
 #[derive(Debug)]
@@ -66,6 +66,11 @@ impl State {
         self.summaries.get_mut().get_mut(&nav.session).clear();
         self.theirs.get_mut().get_mut(&nav.session).clear();
         *self.compared.get_mut(&nav.session) = Some(Arc::new(compared));
+    }
+
+    /// Whether a comparison was made.
+    pub fn is_there(&self, nav: &Navigator) -> bool {
+        self.found(nav).is_some()
     }
 
     fn summary(&self, nav: &Navigator, key: Key, make: impl FnOnce() -> Summary) -> Arc<Summary> {

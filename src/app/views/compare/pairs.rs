@@ -9,6 +9,7 @@ use crate::app::what_if::Edits;
 use crate::debug::compare::{Mode, State as Verdict};
 use crate::debug::whatif::Before;
 use crate::explain::line::MASKED_BELOW;
+use crate::program::NodeId;
 use crate::tensor::Precision;
 use crate::text::{Msg, NumberFormat};
 use crate::trace::AnyValue;
@@ -104,22 +105,7 @@ impl Pairs {
     /// Of the tensor looked at; `None` where it was not computed.
     pub fn of(nav: &Navigator, state: &State, edits: &Edits) -> Option<Self> {
         let view = nav.view()?;
-        let now = nav.session.trace(view.run).ok()?.get(view.node)?;
-        let precision = now.precision();
-        let (kind, a, b) = if let Some(standing) = state.standing(nav, view.run, view.node) {
-            with_reference(standing, now)
-        } else if edits.count(nav) > 0 {
-            let before = match edits.before(nav, view.run, view.node) {
-                Before::Same => Side::Value(now.clone()),
-                Before::Was(before) => Side::Value(before),
-                Before::None => Side::Missing,
-            };
-            (Kind::Edited, before, Side::Value(now))
-        } else {
-            let decimals = nav.round().unwrap_or(4);
-            let rounded = nav.session.rounded(view.run, decimals).ok()?.get(view.node)?;
-            (Kind::Rounded(decimals), Side::Value(now), Side::Value(rounded))
-        };
+        let (kind, a, b, precision) = sides(nav, state, edits, view.run, view.node)?;
         let plane = Plane::of_view(view, nav.index());
         let n = view.cells.of.len();
         let first = view.cells.flats().next().unwrap_or(0);
@@ -138,6 +124,43 @@ impl Pairs {
     pub fn is_whole(&self) -> bool {
         !matches!((&self.a, &self.b), (Side::Missing, _) | (_, Side::Missing))
     }
+}
+
+/// Both sides of a tensor: with a reference, with edits, or rounded.
+fn sides(
+    nav: &Navigator,
+    state: &State,
+    edits: &Edits,
+    run: usize,
+    node: NodeId,
+) -> Option<(Kind, Side, Side, Precision)> {
+    let now = nav.session.trace(run).ok()?.get(node)?;
+    let precision = now.precision();
+    let (kind, a, b) = if let Some(standing) = state.standing(nav, run, node) {
+        with_reference(standing, now)
+    } else if edits.count(nav) > 0 {
+        let before = match edits.before(nav, run, node) {
+            Before::Same => Side::Value(now.clone()),
+            Before::Was(before) => Side::Value(before),
+            Before::None => Side::Missing,
+        };
+        (Kind::Edited, before, Side::Value(now))
+    } else {
+        let decimals = nav.round().unwrap_or(4);
+        let rounded = nav.session.rounded(run, decimals).ok()?.get(node)?;
+        (Kind::Rounded(decimals), Side::Value(now), Side::Value(rounded))
+    };
+    Some((kind, a, b, precision))
+}
+
+/// How much a tensor differs, next to its largest number; over every cell. `None` where there is nothing to compare.
+pub fn change(nav: &Navigator, state: &State, edits: &Edits, run: usize, node: NodeId) -> Option<f64> {
+    let (_, a, b, precision) = sides(nav, state, edits, run, node)?;
+    let n = nav.session.runs[run].program.node(node).shape.len();
+    let found = state.summary(nav, (run, node, nav.round(), 0, n), || scan(&a, &b, n, &mut (0..n), precision));
+    let reach = |t: &Tally| t.range().map_or(0.0, |(min, max)| min.abs().max(max.abs()));
+    let all = reach(&found.both);
+    Some(if all > 0.0 { reach(&found.apart) / all } else { 0.0 })
 }
 
 fn with_reference(standing: Standing<'_>, now: AnyValue) -> (Kind, Side, Side) {

@@ -5,6 +5,7 @@ use crate::app::navigator::Navigator;
 use crate::app::what_if::Edits;
 use crate::debug::breaks::Breaks;
 use crate::program::{NodeId, Program, ScopeId, ScopeKind};
+use crate::session::RunKind;
 use crate::tensor::Shape;
 use crate::text::{Lang, Msg, tr};
 use crate::walkthrough::{Role, Step, View, phase_name};
@@ -146,8 +147,12 @@ impl Map {
     }
 
     /// What the model is and what the run does, in one sentence.
-    pub fn sentence(nav: &Navigator) -> Msg {
+    pub fn sentence(nav: &Navigator, lang: Lang) -> Msg {
         let m = &nav.session.scenario.model;
+        let given = &nav.session.scenario.weights;
+        let made = nav.session.runs.iter().all(|r| r.kind != RunKind::Recorded) && nav.update_opened().unwrap_or(0) == 0;
+        let untrained = made && given.values.is_empty() && given.files.is_empty();
+        let untrained = if untrained { tr(lang, "tui.map.untrained") } else { "" };
         let kind = match (&m.encoder, &m.decoder) {
             (Some(_), Some(_)) => "tui.map.both",
             (Some(_), None) => "tui.map.encoder",
@@ -160,6 +165,7 @@ impl Map {
             .arg("layers", layers.collect::<Vec<_>>().join(" + "))
             .arg("d_model", m.d_model)
             .arg("heads", m.heads)
+            .arg("untrained", untrained)
             .arg("run", &nav.session.runs[run].name)
             .arg("runs", runs.join(", "))
     }

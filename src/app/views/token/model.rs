@@ -18,13 +18,15 @@ pub struct Token {
     pub at: usize,
 }
 
-/// A row of a view that belongs to the token.
+/// A row of a view that belongs to the token; of a view with heads there is one a head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
     /// Position of the step.
     pub step: usize,
     /// Position of the view in it.
     pub view: usize,
+    /// Which head, where the tensor has several.
+    pub head: Option<usize>,
     /// Positions of its numbers in the whole tensor: the first.
     pub first: usize,
     /// Distance.
@@ -33,27 +35,34 @@ pub struct Row {
     pub len: usize,
 }
 
-/// The axis of a view that its rows run along: tokens, with nothing but columns next to them.
+/// Axes that a tensor has one row a token for each place of.
+fn is_head(axis: Axis) -> bool {
+    matches!(axis, Axis::Head | Axis::KvHead | Axis::Group)
+}
+
+/// The axis of a view that its rows run along: tokens, with nothing but columns next to them, and sentences and heads
+/// before or between.
 fn token_axis(view: &View) -> Option<usize> {
     let axes = view.cells.of.axes();
     let axis = axes.iter().position(|a| matches!(a, Axis::Token | Axis::Query))?;
     let last = axes.len() - 1;
-    let columns = (axis + 1..=last).filter(|d| view.cells.ranges[*d].len() > 1);
-    let leading = (0..axis).all(|d| view.cells.ranges[d].len() == 1);
-    (axis < last && leading && columns.eq(std::iter::once(last))).then_some(axis)
+    let free = |d: usize| axes[d] == Axis::Batch || is_head(axes[d]) || view.cells.ranges[d].len() == 1;
+    let others = (0..last).filter(|d| *d != axis).all(free);
+    (axis < last && others && view.cells.ranges[last].len() > 1).then_some(axis)
 }
 
-/// The token of row `row` of a view.
-fn token_of(nav: &Navigator, view: &View, row: usize) -> Option<Token> {
+/// The token of row `row` of a view, in sentence `batch`.
+fn token_of(nav: &Navigator, view: &View, row: usize, batch: usize) -> Option<Token> {
     let axis = token_axis(view)?;
     let (side, call) = nav.session.sentence_of(view.run, view.node, axis);
-    let batch = view.cells.of.axes().iter().position(|a| *a == Axis::Batch);
+    let of_batch = view.cells.of.axes().iter().position(|a| *a == Axis::Batch);
+    let batch = of_batch.map_or(Some(0), |d| view.cells.ranges[d].contains(&batch).then_some(batch))?;
     let range = &view.cells.ranges[axis];
     Some(Token {
         side,
         // A source sentence is the same in every call.
         call: call.filter(|_| side == Side::Target),
-        batch: batch.map_or(0, |d| view.cells.ranges[d].start),
+        batch,
         at: range.start + row.min(range.len().saturating_sub(1)),
     })
 }
@@ -61,35 +70,64 @@ fn token_of(nav: &Navigator, view: &View, row: usize) -> Option<Token> {
 /// The token that the cursor is at, else the first one of the nearest tensor before that has rows of tokens.
 fn token_here(nav: &Navigator) -> Option<(Token, &View)> {
     let view = nav.view()?;
-    let row = nav.index().len().checked_sub(2).map_or(0, |i| nav.index()[i]);
-    if let Some(token) = token_of(nav, view, row) {
+    let at = || {
+        let (_, cell) = nav.cell()?;
+        let axis = token_axis(view)?;
+        Some(view.cells.of.unflat(cell.flat)[axis].saturating_sub(view.cells.ranges[axis].start))
+    };
+    let batch = nav.batch();
+    if let Some(token) = token_of(nav, view, at().unwrap_or(0), batch) {
         return Some((token, view));
     }
     let list = nav.steps.list();
     let near = (0..=nav.position()).rev().chain(nav.position() + 1..list.len());
     let mut views = near.filter_map(|i| list.get(i)).flat_map(|s| &s.views);
-    views.find_map(|v| Some((token_of(nav, v, 0).filter(|_| v.run == view.run)?, v)))
+    views.find_map(|v| Some((token_of(nav, v, 0, batch).filter(|_| v.run == view.run)?, v)))
 }
 
-/// The row of a view that is the token's.
-fn row_in(nav: &Navigator, step: usize, at: usize, view: &View, token: &Token) -> Option<Row> {
-    let axis = token_axis(view)?;
-    let range = view.cells.ranges[axis].clone();
-    let same = range.contains(&token.at).then(|| token.at - range.start)?;
-    if token_of(nav, view, same)? != *token {
-        return None;
-    }
+/// The rows of a view that are the token's.
+fn rows_in(nav: &Navigator, step: usize, at: usize, view: &View, token: &Token) -> Vec<Row> {
+    let of = || {
+        let axis = token_axis(view)?;
+        let range = view.cells.ranges[axis].clone();
+        let same = range.contains(&token.at).then(|| token.at - range.start)?;
+        (token_of(nav, view, same, token.batch)? == *token).then_some(axis)
+    };
+    let Some(axis) = of() else { return Vec::new() };
     let shape = view.cells.of;
-    let mut first: Vec<usize> = view.cells.ranges.iter().map(|r| r.start).collect();
-    first[axis] = token.at;
+    let axes = shape.axes();
     let last = shape.rank() - 1;
-    Some(Row {
+    let mut starts: Vec<Vec<usize>> = vec![view.cells.ranges.iter().map(|r| r.start).collect()];
+    for d in 0..last {
+        match axes[d] {
+            _ if d == axis => starts.iter_mut().for_each(|s| s[d] = token.at),
+            Axis::Batch => starts.iter_mut().for_each(|s| s[d] = token.batch),
+            a if is_head(a) => {
+                let places = view.cells.ranges[d].clone();
+                let at = |start: &Vec<usize>, place: usize| {
+                    let mut start = start.clone();
+                    start[d] = place;
+                    start
+                };
+                starts = starts.iter().flat_map(|s| places.clone().map(move |p| at(s, p))).collect();
+            }
+            _ => {}
+        }
+    }
+    // Heads that share keys are counted through.
+    let head = |start: &[usize]| {
+        let of = (0..last).filter(|d| is_head(axes[*d]) && shape.dims()[*d] > 1);
+        of.fold(None, |head: Option<usize>, d| Some(head.unwrap_or(0) * shape.dims()[d] + start[d]))
+    };
+    let row = |start: Vec<usize>| Row {
         step,
         view: at,
-        first: shape.flat(&first),
+        head: head(&start),
+        first: shape.flat(&start),
         stride: shape.strides()[last],
         len: view.cells.ranges[last].len(),
-    })
+    };
+    starts.into_iter().map(row).collect()
 }
 
 /// A token in the steps around the place one is at.
@@ -113,7 +151,7 @@ impl Rows {
         let rows_of = |i: usize| {
             let own = |v: &&View| list[i].run == here.run && v.run == here.run;
             let views = list[i].views.iter().enumerate();
-            views.filter(move |(_, v)| own(v)).filter_map(|(k, v)| row_in(nav, i, k, v, &token)).collect::<Vec<Row>>()
+            views.filter(move |(_, v)| own(v)).flat_map(|(k, v)| rows_in(nav, i, k, v, &token)).collect::<Vec<Row>>()
         };
         // The rest of a long run is not looked at.
         let next = (nav.position() + 1).min(list.len());
@@ -123,9 +161,8 @@ impl Rows {
         rows.reverse();
         let at = rows.len().saturating_sub(1);
         rows.extend((next..list.len()).flat_map(rows_of).take(most));
-        let first = token_axis(here).map_or(0, |a| here.cells.ranges[a].start);
-        let labels = nav.session.view_labels(here).0;
-        let word = token.at.checked_sub(first).and_then(|at| labels.get(at)).cloned().unwrap_or_default();
+        let labels = token_axis(here).map(|a| nav.session.axis_labels(here.run, here.node, a, token.batch));
+        let word = labels.and_then(|l| l.get(token.at)).unwrap_or_default();
         Some(Self { token, word, rows, at })
     }
 }
