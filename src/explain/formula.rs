@@ -1,6 +1,8 @@
 //! The formula of a tensor, from the program: `score1 = Q1 · K1ᵀ / √2`.
 
-use crate::program::{Affine, Binary, Constant, Leaf, NodeId, Op, Pick, Program, Reduction, ScopeKind, Unary};
+use crate::program::{
+    Affine, Binary, Constant, Leaf, NodeId, Op, Pick, Program, Reduction, Role, ScopeKind, Step, Unary,
+};
 use crate::text::NumberFormat;
 
 /// The right-hand side of `node`'s formula; `names` gives the symbol of a tensor. Empty for a given tensor.
@@ -100,6 +102,9 @@ impl Writer<'_> {
                 Reduction::Max => format!("max({})", x(0).0),
             }),
             Op::CumSum => plain(format!("cumsum({})", x(0).0)),
+            // The halves that rotary positions turn against each other.
+            Op::Slice { .. } if *node.name.last() == Role::Step(Step::First) => plain(format!("{}₁", tight(0))),
+            Op::Slice { .. } if *node.name.last() == Role::Step(Step::Second) => plain(format!("{}₂", tight(0))),
             Op::Reshape | Op::Permute(_) | Op::Slice { .. } => x(0),
             Op::Concat { .. } => {
                 let parts: Vec<String> = (0..node.inputs.len()).map(|i| x(i).0).collect();

@@ -4,6 +4,8 @@ use super::plan::{Detail, plan, title_of};
 use super::{LocalizedText, Role, Step, View};
 use crate::program::{Leaf, Name, NodeId, Op, Program, Role as Quantity, ScopeId, ScopeKind};
 use crate::tensor::slice::Slice;
+use crate::text::Msg;
+use crate::text::catalogue::find;
 
 /// The sub-steps of `step`; none where it is a single primitive. A step with several results goes into one sub-step a
 /// result; a result goes into its primitives; a decoding call into its whole pass. `program_of` gives the program of a
@@ -150,14 +152,21 @@ fn primitive(program: &Program, step: &Step, main: &View, id: NodeId) -> Option<
     view.role = Role::Result;
     Some(Step {
         run: main.run,
-        title: LocalizedText::Message(
-            crate::text::Msg::new("walk.primitive")
-                .arg("op", program.node(id).op.name())
-                .arg("path", &program.node(id).path),
-        ),
+        title: primitive_title(program, id),
         note: LocalizedText::Empty,
         formula: String::new(),
         views: vec![view],
         ..step.clone()
+    })
+}
+
+/// What a primitive makes, in the words of its formula ("row sum"); its path and operation where there are none.
+fn primitive_title(program: &Program, id: NodeId) -> LocalizedText {
+    let node = program.node(id);
+    // `exp`, `first_cos`: a role prints as one part of a path.
+    let key = find(&format!("substep.{}", node.name.last())).filter(|_| !node.name.is_derived());
+    LocalizedText::Message(match key {
+        Some(key) => Msg::new(key),
+        None => Msg::new("walk.primitive").arg("op", node.op.name()).arg("path", node.name.tail(2)),
     })
 }

@@ -69,8 +69,8 @@ pub fn compare_with(app: &mut App, reference: Reference, run: usize, options: &O
             let first = report.verdict().map(|first| first.place.node);
             let run = report.run;
             views.compare.keep(nav, Compared { report, reference });
-            // The first difference is what one compares for.
-            if let Some(node) = first {
+            // The first difference is what one compares for; a script says where it goes.
+            if let Some(node) = first.filter(|_| ui.interactive) {
                 let here = nav.state();
                 let worst = views.compare.found(nav).and_then(|c| first_cell(c.report.of(node)?).map(|c| c.flat));
                 if nav.steps.list().iter().all(|s| s.run != run) {
@@ -78,7 +78,6 @@ pub fn compare_with(app: &mut App, reference: Reference, run: usize, options: &O
                 }
                 nav.visit(run, Cell { node, flat: worst.unwrap_or(0) });
                 nav.jumps.leave(here);
-                views.compare.opened_at = Some(nav.state());
             }
         }
         Err(Failed::Nothing(msg)) => ui.say(Level::Error, msg),
@@ -142,11 +141,8 @@ pub fn go_to_difference(app: &mut App, forward: bool) {
     };
     let report = &compared.report;
     let all: Vec<&Checked> = (report.each()).filter(|c| c.state == State::Diverged).collect();
-    // The comparison led to the first one: it is next, too.
-    let opened = views.compare.opened_at.take().filter(|place| *place == nav.state());
     let node = (nav.step().map(|s| s.run) == Some(report.run)).then(|| nav.view().map(|v| v.node)).flatten();
     let at = match (node, forward) {
-        (_, true) if opened.is_some() && !all.is_empty() => Some(0),
         (Some(node), true) => all.iter().position(|c| c.place.node > node),
         (Some(node), false) => all.iter().rposition(|c| c.place.node < node),
         (None, true) => (!all.is_empty()).then_some(0),

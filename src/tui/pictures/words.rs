@@ -17,6 +17,8 @@ use crate::tui::widgets::paragraph::{Span, Wrapped};
 const GAP: u16 = 2;
 /// Least lines of a chart below a table.
 const CHART: u16 = 8;
+/// Least lines of which staircases take some from a table that would fill them.
+const ROOMY: u16 = 28;
 /// Narrowest that a column is made.
 const NARROWEST: u16 = 6;
 
@@ -62,8 +64,15 @@ pub fn table(
     // The staircases have up to half of the room; what the table needs less, they and the chart have.
     let steps = stairs::wanted(&made.stairs, area.width);
     let rows = lines(&made.table, area.width, look).saturating_add(1);
-    let wanted = rows.min(room - steps.min(room / 2));
-    let steps = steps.min(room - wanted);
+    // On small screens the table has all of it.
+    let steps = if room >= rows.saturating_add(steps) {
+        steps
+    } else if room >= ROOMY {
+        steps.min(room / 2)
+    } else {
+        0
+    };
+    let wanted = rows.min(room - steps);
     let left = room - wanted - steps;
     let chart = if made.lines.is_empty() || left < CHART { 0 } else { left.min(3 * CHART) };
     let body = Rect { y: area.y + above, height: wanted, ..area };

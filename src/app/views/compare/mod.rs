@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::app::navigator::{NavState, Navigator};
+use crate::app::navigator::Navigator;
 use crate::app::of_session::OfSession;
 use crate::app::views::ViewState;
 use crate::debug::compare::{Checked, Mode, Reference, Report, State as Verdict};
@@ -45,8 +45,6 @@ type Theirs = Option<Arc<Vec<Option<f64>>>>;
 #[derive(Debug, Default)]
 pub struct State {
     compared: OfSession<Option<Arc<Compared>>>,
-    /// Where the last comparison led to: the first difference.
-    pub(in crate::app) opened_at: Option<NavState>,
     /// What scans of every cell found, since the last comparison.
     summaries: RefCell<OfSession<HashMap<Key, Arc<Summary>>>>,
     theirs: RefCell<OfSession<HashMap<NodeId, Theirs>>>,
