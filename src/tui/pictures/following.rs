@@ -14,7 +14,7 @@ use crate::tui::screen::{Shown, Target};
 use crate::walkthrough::Role;
 
 /// Narrowest and lowest picture, its heading included.
-const LEAST: (u16, u16) = (40, 9);
+pub const LEAST: (u16, u16) = (40, 9);
 /// Highest picture.
 const MOST: u16 = 16;
 

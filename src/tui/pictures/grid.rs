@@ -78,8 +78,8 @@ pub fn cells(source: &Source<'_>, labels: &Labelled<'_>, area: Rect, look: &Look
     let width = (area.width.saturating_sub(gutter) / p.cols.max(1) as u16).min(LARGEST.0);
     let height = (area.height.saturating_sub(header) / p.rows.max(1) as u16).min(LARGEST.1);
     let least = if source.table.kind == Kind::Probability { 4 } else { 6 };
-    // A cell that is wider than it is high by more than twice reads as a table.
-    let height = height.min((width / 2).max(1));
+    // A character is about twice as high as wide.
+    let height = height.min((width * 3 / 4).max(1));
     (width >= least && height >= 1).then_some(Cells { gutter, width, height })
 }
 
@@ -175,7 +175,7 @@ impl Values<'_> {
         let gutter = gutter + u16::from(gutter > 0);
         let width = (area.width.saturating_sub(gutter) / cols.clamp(1, 4096) as u16).min(LARGEST.0);
         let height =
-            (area.height.saturating_sub(1) / rows.clamp(1, 4096) as u16).min(LARGEST.1).min((width / 2).max(1));
+            (area.height.saturating_sub(1) / rows.clamp(1, 4096) as u16).min(LARGEST.1).min((width * 3 / 4).max(1));
         if rows > 200 || cols > 200 || width < 6 || height < 1 {
             return self.picture(area, buf, look);
         }

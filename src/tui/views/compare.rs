@@ -139,7 +139,7 @@ fn grids(app: &App, view: &View, pairs: &Pairs, area: Rect, buf: &mut Buffer, lo
     // Whichever gives the larger cells.
     let cell = |w: u16, h: u16| {
         let width = (w.saturating_sub(gutter) / cols.max(1)).min(grid::LARGEST.0);
-        let height = (h.saturating_sub(4) / rows.max(1)).min(grid::LARGEST.1).min(width / 2);
+        let height = (h.saturating_sub(4) / rows.max(1)).min(grid::LARGEST.1).min(width * 3 / 4);
         u32::from(width) * u32::from(height)
     };
     let (next_to, below) = (cell(area.width / 3, free), cell(area.width, free / 3));

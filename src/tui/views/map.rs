@@ -26,11 +26,12 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: 
     let y = area.y + head;
     let key = if shows_change(app) { "tui.map.legend_change" } else { "tui.map.legend" };
     put(buf, area, (area.x, y), tr(look.lang, key), area.width, look.theme.dim, look);
-    boxes(app, Rect { y: y + 1, height: area.bottom().saturating_sub(y + 1), ..area }, buf, look, shown);
+    let body = Rect { y: y + 1, height: area.bottom().saturating_sub(y + 1), ..area };
+    boxes(app, body, buf, look, shown);
 }
 
-/// The boxes alone; gives the line below the lowest.
-pub(super) fn boxes(app: &App, body: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) -> u16 {
+/// The boxes alone; gives the part of the area that they took.
+pub(super) fn boxes(app: &App, body: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) -> Rect {
     let map = Map::of(&app.nav, &app.edits, &app.breaks, look.lang);
     let columns = (body.width / BOX.0).max(1);
     let width = (body.width / columns).min(BOX.1);
@@ -49,7 +50,7 @@ pub(super) fn boxes(app: &App, body: Rect, buf: &mut Buffer, look: &Look, shown:
     let at = map.groups.iter().position(Group::here).unwrap_or(0);
     let current = places.get(at).map_or(0, |p| p.0);
     let first = (current + 1).saturating_sub(usize::from(columns));
-    let mut lowest = body.y;
+    let (mut lowest, mut right) = (body.y, body.x);
     for (group, (column, top)) in map.groups.iter().zip(places) {
         let Some(column) = column.checked_sub(first).filter(|c| *c < usize::from(columns)) else { continue };
         let place = Rect {
@@ -58,7 +59,7 @@ pub(super) fn boxes(app: &App, body: Rect, buf: &mut Buffer, look: &Look, shown:
             width: width.saturating_sub(1),
             height: (group.blocks.len() as u16 + 2).min(body.height.saturating_sub(top)),
         };
-        lowest = lowest.max(place.bottom());
+        (lowest, right) = (lowest.max(place.bottom()), right.max(place.right()));
         let inside = frame(buf, place, &group.title, group.here(), look);
         for (y, block) in (inside.y..inside.bottom()).zip(&group.blocks) {
             let line = Rect { y, height: 1, ..inside };
@@ -66,7 +67,7 @@ pub(super) fn boxes(app: &App, body: Rect, buf: &mut Buffer, look: &Look, shown:
             shown.hits.push((line, Target::Row(TreeRow::Step(block.steps.0))));
         }
     }
-    lowest
+    Rect { width: right - body.x, height: lowest - body.y, ..body }
 }
 
 /// Whether blocks are coloured by how much they changed: with edits, or a comparison.

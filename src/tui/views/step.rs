@@ -121,14 +121,17 @@ fn fill(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown)
             legend::render(line, buf, &scale, app.ui.settings.digits, look);
             let place = Rect { y: rest.y + 2, height: rest.height - 2, ..rest };
             let row = source.table.cursor.map(|c| c.0);
-            grid::draw(app, source, &labels, &scale, row, place, buf, look).bottom()
+            grid::draw(app, source, &labels, &scale, row, place, buf, look)
         }
         None => super::map::boxes(app, rest, buf, look, shown),
     };
-    // Below both, over the whole width.
-    let top = used.max(if height == 0 { 0 } else { area.y + height }) + 1;
+    // Next to the picture, and below both over the whole width.
+    let x = used.right() + 3;
+    let beside = Rect { x, width: rest.right().saturating_sub(x), ..rest };
+    let top = used.bottom().max(if height == 0 { 0 } else { area.y + height }) + 1;
     let free = Rect { y: top, height: area.bottom().saturating_sub(top), ..area };
-    following::draw(app, free, buf, look, shown);
+    let size = |r: Rect| if r.width < following::LEAST.0 { 0 } else { u32::from(r.width) * u32::from(r.height) };
+    following::draw(app, if size(beside) > size(free) { beside } else { free }, buf, look, shown);
 }
 
 /// The derivations of the cells of the plane, as many as there is room for, in columns; gives the room used.

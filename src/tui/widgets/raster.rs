@@ -126,21 +126,29 @@ impl Raster<'_> {
             Ink::Cells => (usize::from(self.most.0), usize::from(self.most.1)),
             Ink::Glyphs => (usize::from(self.most.0 / 2).max(1), usize::from(self.most.1)),
         };
-        // Parts of the tensor, and how many pixels each takes.
-        let each = |n: usize, pixels: usize, most: usize| (pixels / n.max(1)).clamp(1, most.max(1));
+        // Parts of the tensor, and the pixels that they take together: as many for each where that leaves little room
+        // unused, else all of it.
         let (of_columns, of_rows) = (split(&self.columns, wide), split(&self.rows, tall));
-        let each_x = each(of_columns.len(), wide, most_x);
-        let mut each_y = each(of_rows.len(), tall, most_y);
-        if ink == Ink::Halves && each_y > 1 {
-            // A cell begins at the top of a character where there is room for that.
-            each_y -= each_y % 2;
-        }
+        let total = |n: usize, pixels: usize, most: usize, step: usize| {
+            let room = pixels.min(n * most.max(1));
+            let each = (room / n.max(1)).max(1);
+            let even = n * if each > 1 { each - each % step } else { each };
+            if even * 100 >= room * 86 { even } else { room }
+        };
+        let across = total(of_columns.len(), wide, most_x, 1);
+        // A cell begins at the top of a character where there is room for that.
+        let down = total(of_rows.len(), tall, most_y, if ink == Ink::Halves { 2 } else { 1 });
         if of_columns.is_empty() || of_rows.is_empty() {
             return Shown::default();
         }
         let values = (self.sample)(&of_rows, &of_columns);
-        let columns: Vec<usize> = (0..of_columns.len() * each_x).map(|i| i / each_x).collect();
-        let rows: Vec<usize> = (0..of_rows.len() * each_y).map(|i| i / each_y).collect();
+        let columns: Vec<usize> = (0..across).map(|i| i * of_columns.len() / across).collect();
+        let rows: Vec<usize> = (0..down).map(|i| i * of_rows.len() / down).collect();
+        // The cursor is in the middle of its cell.
+        let middle = |k: usize| {
+            let first = columns.partition_point(|c| *c < k);
+            first + (columns.partition_point(|c| *c <= k) - first - 1) / 2
+        };
         let per = if ink == Ink::Halves { 2 } else { 1 };
         let mut seen: Vec<Range<usize>> = Vec::new();
         for (y, pair) in (area.y..area.bottom()).zip(rows.chunks(per)) {
@@ -155,8 +163,7 @@ impl Raster<'_> {
                 if ink == Ink::Glyphs {
                     self.glyphs(at(pair[0]), (area.x + 2 * i as u16, y), here, inside, whole, buf, look);
                 } else {
-                    // The cursor is in the middle of its cell.
-                    let here = here && i % each_x == (each_x - 1) / 2;
+                    let here = here && i == middle(k);
                     let low = pair.get(1).map(|r| at(*r));
                     self.blocks(at(pair[0]), low, (area.x + i as u16, y), here, inside, buf, look);
                 }
