@@ -151,6 +151,7 @@ macro_rules! action_table {
                 LogScale "log-scale";
                 Blocks "blocks";
                 FullSum "full-sum";
+                Animate "animate";
                 Derivations "derivations";
                 SortBars "sort";
                 Counts "counts" => tables::counts;

@@ -106,6 +106,9 @@ impl App {
 
     /// Time to the next tick; `None` where nothing moves by itself.
     pub fn interval(&self) -> Option<Duration> {
+        if self.ui.motion.is_some() {
+            return Some(super::motion::FRAME);
+        }
         let busy = self.views.is_busy() || self.nav.numbers.is_busy();
         self.ui.play.interval().or(self.ui.count_interval()).or(busy.then_some(POLL))
     }

@@ -28,11 +28,13 @@ pub struct Config {
     pub color: Option<ColorMode>,
     /// Mouse capture from the start.
     pub mouse: Option<bool>,
+    /// Whether cells may be computed before one's eyes.
+    pub motion: Option<bool>,
     /// Keys by context; see `keymap`.
     pub keys: BTreeMap<String, BTreeMap<String, String>>,
 }
 
-const FIELDS: [&str; 8] = ["language", "theme", "glyphs", "digits", "scale", "color", "mouse", "keys"];
+const FIELDS: [&str; 9] = ["language", "theme", "glyphs", "digits", "scale", "color", "mouse", "motion", "keys"];
 
 /// The template's frame; descriptions come from the catalogue.
 const TEMPLATE: &str = include_str!("../../assets/config.template.ron");
@@ -102,6 +104,10 @@ impl Config {
                 let on = bool::deserialize(value);
                 self.mouse = Some(on.map_err(|_| must_be("true | false"))?);
             }
+            "motion" => {
+                let on = bool::deserialize(value);
+                self.motion = Some(on.map_err(|_| must_be("true | false"))?);
+            }
             _ => {
                 let keys = BTreeMap::deserialize(value);
                 self.keys = keys.map_err(|_| must_be(r#"{"global": {"ctrl-n": "next"}}"#))?;
@@ -119,6 +125,7 @@ impl Config {
         settings.scale = self.scale.unwrap_or(settings.scale);
         settings.color = self.color.unwrap_or(settings.color);
         settings.mouse = self.mouse.unwrap_or(settings.mouse);
+        settings.motion = self.motion.unwrap_or(settings.motion);
     }
 
     /// The keys of the program with these on top, and what is wrong with them.

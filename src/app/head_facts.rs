@@ -47,15 +47,26 @@ const EVEN: f64 = 0.97;
 impl HeadFacts {
     /// Reads every weight of a head.
     pub fn read(value: &AnyValue, mask: &Mask, w: Window) -> Self {
+        let weight = |r: usize, c: usize| value.get(w.flat(r, c));
+        Self::of(w.rows, w.cols, &weight, &|r, c| mask.has(w.flat(r, c)))
+    }
+
+    /// Of `rows` × `cols` weights, some of them masked.
+    pub fn of(
+        rows: usize,
+        cols: usize,
+        weight: &dyn Fn(usize, usize) -> f64,
+        masked: &dyn Fn(usize, usize) -> bool,
+    ) -> Self {
+        let (all, w) = (rows, cols);
         let (mut entropy, mut rows) = (0.0, 0_usize);
         let mut on = [0.0; 3];
         let mut peak = (0, 0, f64::NEG_INFINITY);
-        for r in 0..w.rows {
+        for r in 0..all {
             let (mut h, mut open) = (0.0, 0_usize);
-            for c in 0..w.cols {
-                let flat = w.flat(r, c);
-                let p = value.get(flat);
-                open += usize::from(!mask.has(flat));
+            for c in 0..w {
+                let p = weight(r, c);
+                open += usize::from(!masked(r, c));
                 if p > 0.0 {
                     h -= p * p.ln();
                 }
@@ -67,21 +78,21 @@ impl HeadFacts {
                 entropy += h / (open as f64).ln();
                 rows += 1;
             }
-            let at = |c: Option<usize>| c.filter(|c| *c < w.cols).map_or(0.0, |c| value.get(w.flat(r, c)));
+            let at = |c: Option<usize>| c.filter(|c| *c < w).map_or(0.0, |c| weight(r, c));
             on[0] += at(r.checked_sub(1));
             on[1] += at(Some(0));
             on[2] += at(Some(r));
         }
         let entropy = entropy / rows.max(1) as f64;
-        let n = w.rows.max(1) as f64;
+        let n = all.max(1) as f64;
         // The first row has no token before it; the first token is its own diagonal.
         let means = [on[0] / (n - 1.0).max(1.0), on[1] / n, on[2] / n];
         let kinds = [Pattern::Previous, Pattern::First, Pattern::Diagonal];
         let best = (0..3).max_by(|a, b| means[*a].total_cmp(&means[*b])).unwrap_or(0);
         let pattern = if entropy > EVEN && rows > 0 {
-            Some((Pattern::Uniform, 1.0 / w.cols.max(1) as f64))
+            Some((Pattern::Uniform, 1.0 / w.max(1) as f64))
         } else {
-            (means[best] >= CLEAR && w.cols > 2).then_some((kinds[best], means[best]))
+            (means[best] >= CLEAR && w > 2).then_some((kinds[best], means[best]))
         };
         Self { entropy, pattern, peak }
     }

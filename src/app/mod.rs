@@ -30,6 +30,7 @@ pub mod lens_table;
 pub mod measure;
 pub mod medians;
 pub mod messages;
+pub mod motion;
 pub mod navigator;
 pub mod of_session;
 pub mod overlay;

@@ -162,6 +162,8 @@ pub struct Settings {
     pub notes: bool,
     /// Bars of probabilities are sorted by size.
     pub sorted: bool,
+    /// Cells may be computed before one's eyes.
+    pub motion: bool,
 }
 
 impl Settings {
@@ -192,6 +194,7 @@ impl Default for Settings {
             sidebar: true,
             notes: true,
             sorted: false,
+            motion: true,
         }
     }
 }

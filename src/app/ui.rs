@@ -13,6 +13,7 @@ use super::input::Input;
 use super::key::Key;
 use super::keymap::{Context, Keymap, Lookup};
 use super::messages::{Level, Messages};
+use super::motion::Motion;
 use super::overlay::{ExportForm, Overlay, Palette, Prompt, PromptKind, Scrolling, Taken};
 use super::play::Play;
 use super::settings::{Settings, THEMES};
@@ -126,6 +127,8 @@ pub struct Ui {
     pub messages: Messages,
     /// Auto-play.
     pub play: Play,
+    /// A cell that is being computed before one's eyes.
+    pub motion: Option<Motion>,
     /// The last action was an interruption: another one leaves.
     interrupted: bool,
     /// Keys of an unfinished sequence.
@@ -271,6 +274,7 @@ impl Ui {
 
     fn key(&mut self, key: Key, names: &dyn Names) -> Vec<Action> {
         self.messages.seen();
+        self.motion = None;
         let context = self.context();
         if context == Context::Prompt {
             // Bound keys first, unless they are text; then the line itself.
@@ -430,6 +434,14 @@ impl Ui {
             Action::SortBars => self.settings.sorted = !self.settings.sorted,
             Action::Blocks => self.settings.blocks = !self.settings.blocks,
             Action::FullSum => self.settings.full_sum = !self.settings.full_sum,
+            Action::Animate if self.interactive && self.settings.motion => {
+                self.view = View::Step;
+                self.motion = Some(Motion::default());
+            }
+            Action::Animate => {
+                let key = if self.interactive { "tui.said.no_motion" } else { "tui.said.motion_on_screen" };
+                self.say(Level::Info, Msg::new(key));
+            }
             Action::Derivations => self.settings.derivations = !self.settings.derivations,
             Action::Play => self.play.on = !self.play.on,
             Action::Speed(speed) => {
@@ -502,6 +514,7 @@ impl Ui {
             }
             Setting::Log(on) => s.log_scale = on,
             Setting::Rounding(on) => s.rounding = on,
+            Setting::Motion(on) => s.motion = on,
             Setting::Show(name) => {
                 let now = Setting::now(name, &self.settings);
                 let text = Msg::new("tui.said.setting").arg("setting", now.print());

@@ -6,8 +6,10 @@ use super::breakpoints;
 use super::commands::perform;
 use super::effect::Effect;
 use super::input::Input;
+use super::motion::Motion;
 use super::overlay::Overlay;
 use super::record::{place_commands, record};
+use super::view::View;
 use crate::text::Msg;
 
 impl App {
@@ -15,6 +17,11 @@ impl App {
     pub fn input(&mut self, input: &Input) -> Vec<Effect> {
         if *input == Input::Changed {
             return vec![Effect::Open(None)];
+        if *input == Input::Tick
+            && let Some(motion) = self.ui.motion
+        {
+            self.ui.motion = motion.next();
+            return Vec::new();
         }
         let actions = self.ui.input(input, &self.nav);
         if *input == Input::Tick && actions.is_empty() {
@@ -22,6 +29,9 @@ impl App {
                 let (views, mut cx) = self.split();
                 let goes_on = views.tick(&mut cx);
                 self.ui.play.on = goes_on;
+                // Slow enough to be followed: each step is computed before one's eyes.
+                let shows = self.ui.view == View::Step && self.ui.settings.motion && self.ui.interactive;
+                self.ui.motion = (goes_on && shows && self.ui.play.per_second() <= 2.0).then(Motion::default);
             }
             self.settle();
             return std::mem::take(&mut self.ui.effects);

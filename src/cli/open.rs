@@ -49,6 +49,9 @@ pub struct Args {
     /// Glyph set: `unicode`, `cjk-safe` or `ascii`.
     #[arg(long, value_name = "SET")]
     pub glyphs: Option<String>,
+    /// No cell is computed before one's eyes.
+    #[arg(long)]
+    pub no_motion: bool,
     /// Commands to run first, one a line.
     #[arg(long, value_name = "FILE")]
     pub play: Option<PathBuf>,
@@ -71,6 +74,7 @@ impl Args {
             || self.step.is_some()
             || self.theme.is_some()
             || self.glyphs.is_some()
+            || self.no_motion
             || self.play.is_some()
             || self.watch
     }
@@ -161,6 +165,7 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     if let Some(number) = global.number_of(&session) {
         chosen.settings.digits = number;
     }
+    chosen.settings.motion &= !args.no_motion;
     if !std::io::stdout().is_terminal() {
         let scenario = args.scenario().display().to_string();
         return Err(Msg::new("tui.not_a_terminal").arg("scenario", escape(&scenario)).into());

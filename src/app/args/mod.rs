@@ -262,6 +262,10 @@ pub enum Setting {
     Log(bool),
     /// Round as you go.
     Rounding(RoundMode),
+    /// Round each step.
+    Rounding(bool),
+    /// Cells may be computed before one's eyes.
+    Motion(bool),
     /// Say what this setting is now, and what it may be.
     Show(&'static str),
 }
@@ -278,6 +282,7 @@ impl Setting {
             "color" => Setting::Color(settings.color),
             "mouse" => Setting::Mouse(settings.mouse),
             "log" => Setting::Log(settings.log_scale),
+            "motion" => Setting::Motion(settings.motion),
             _ => Setting::Rounding(settings.rounding),
         }
     }
@@ -295,7 +300,8 @@ impl Setting {
 }
 
 /// Names of the settings.
-pub const SETTINGS: [&str; 9] = ["lang", "theme", "glyphs", "digits", "scale", "color", "mouse", "log", "rounding"];
+pub const SETTINGS: [&str; 10] =
+    ["lang", "theme", "glyphs", "digits", "scale", "color", "mouse", "log", "rounding", "motion"];
 
 fn on_off(text: &str) -> Result<bool, Msg> {
     match text {
@@ -350,7 +356,7 @@ fn setting_name(name: &str) -> Result<&'static str, Msg> {
 }
 
 impl Arg for Setting {
-    const USAGE: &'static str = "lang | theme | glyphs | digits | scale | color | mouse | log | rounding  [VALUE]";
+    const USAGE: &'static str = "lang | theme | glyphs | digits | scale | color | mouse | log | rounding | motion  [VALUE]";
     fn parse(text: &str) -> Result<Self, Slip> {
         let (name, value) =
             text.split_once(|c: char| c.is_whitespace() || c == '=').map_or((text, ""), |(n, v)| (n, v.trim()));
@@ -370,6 +376,8 @@ impl Arg for Setting {
                 "mouse" => Self::Mouse(on_off(value)?),
                 "log" => Self::Log(on_off(value)?),
                 _ => Self::Rounding(rounding(value)?),
+                "motion" => Self::Motion(on_off(value)?),
+                _ => Self::Rounding(on_off(value)?),
             })
         };
         read(name).map_err(value_at)
@@ -386,6 +394,8 @@ impl Arg for Setting {
             Self::Mouse(b) => format!("mouse {}", on(b)),
             Self::Log(b) => format!("log {}", on(b)),
             Self::Rounding(mode) => format!("rounding {}", mode.name()),
+            Self::Rounding(b) => format!("rounding {}", on(b)),
+            Self::Motion(b) => format!("motion {}", on(b)),
             Self::Show(name) => (*name).to_owned(),
         }
     }
@@ -401,6 +411,7 @@ impl Arg for Setting {
         add("scale", &ScaleMode::ALL.map(ScaleMode::name));
         add("color", &ColorMode::ALL.map(ColorMode::name));
         for name in ["mouse", "log"] {
+        for name in ["mouse", "log", "rounding", "motion"] {
             add(name, &["on", "off"]);
         }
         add("rounding", &RoundMode::NAMES);

@@ -32,6 +32,8 @@ pub struct Source<'a> {
     words: Option<&'a Vocab>,
     /// Which cells are masked.
     mask: Mask,
+    /// The cell that is being computed before one's eyes.
+    coming: Option<usize>,
     /// The cell that an open question asks for.
     asked: Option<usize>,
 }
@@ -56,6 +58,10 @@ impl<'a> Source<'a> {
             dtype,
             words: d.session.id_words(table.run, table.node),
             mask: d.origin(table.run, table.node).mask(),
+            coming: table
+                .cursor
+                .filter(|_| app.ui.motion.is_some())
+                .map(|(row, col)| table.plane.flat(row, col)),
             asked: d.hidden.filter(|(run, c)| (*run, c.node) == (table.run, table.node)).map(|(_, c)| c.flat),
         })
     }
@@ -82,6 +88,9 @@ impl<'a> Source<'a> {
                 (if masked { CellKind::Masked } else { CellKind::of(x) }, text)
             }
         };
+        if self.coming == Some(self.table.plane.flat(row, col)) {
+            return HeatCell { value: 0.0, text: "...".to_owned(), kind: CellKind::Plain, changed: None };
+        }
         if self.asked == Some(self.table.plane.flat(row, col)) {
             return HeatCell { value: 0.0, text: "?".to_owned(), kind: CellKind::Plain, changed: None };
         }

@@ -254,6 +254,9 @@ impl<'a> Stage<'a> {
         });
         let mut lit: Vec<(usize, usize)> = t.lit.iter().copied().collect();
         lit.sort_unstable();
+        if let Some(motion) = app.ui.motion {
+            lit.truncate(motion.of(lit.len()));
+        }
         // Around the cursor, else around the cells that it reads.
         let (row, column) = t.cursor.unwrap_or_else(|| first_lit(&lit));
         let offset =

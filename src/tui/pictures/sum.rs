@@ -54,7 +54,8 @@ pub fn draw(app: &App, sum: &Sum, area: Rect, buf: &mut Buffer, look: &Look) -> 
     let room = area.width.saturating_sub(label + value + 4).min(64);
     let most = top.order.first().map_or(1.0, |i| sum.terms[*i].value.abs());
     let (middle, theme) = (room / 2, &look.theme);
-    for (i, (y, at)) in (area.y..area.bottom()).zip(&top.order).enumerate() {
+    let so_far = app.ui.motion.map_or(usize::MAX, |m| m.of(top.order.len()));
+    for (i, (y, at)) in (area.y..area.bottom()).zip(&top.order).enumerate().take(so_far) {
         let term = &sum.terms[*at];
         let is_chosen = chosen.is_some_and(|c| c == term.cell || Some(c) == term.times);
         let style = if is_chosen { theme.text.patch(theme.cursor) } else { theme.lit };

@@ -185,7 +185,14 @@ impl Derivation {
         let mut spans = Vec::new();
         if let Some(line) = &line {
             let mut term = 0;
+            // While it is computed before one's eyes: the terms so far.
+            let terms = line.spans.iter().filter(|s| s.cell.is_some()).count();
+            let so_far = app.ui.motion.map(|m| m.of(terms));
             for span in &line.spans {
+                if so_far.is_some_and(|n| term >= n) {
+                    spans.push(Span::new(format!(" {}", look.glyphs.ellipsis), theme.dim));
+                    break;
+                }
                 let mut piece = Span::new(span.text.clone(), theme.text);
                 if span.cell.is_some() {
                     piece = Span::new(span.text.clone(), theme.lit).with_id(term);

@@ -4,7 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::app::app::App;
-use crate::app::views::training::{Picture, State};
+use crate::app::views::training::{Event, Picture, State};
 use crate::session::insight::{AttentionMap, TrainProbe};
 use crate::text::{Msg, NumberFormat, tr};
 use crate::tui::colour::CellKind;
@@ -60,7 +60,16 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, _: &mut
     };
     status::ends(row(0), buf, &left, &right, look);
     slider(t, row(1), buf, look);
-    let body = Rect { y: area.y + 2.min(area.height), height: area.height.saturating_sub(2), ..area };
+    // What happened by now, the newest last.
+    let events: Vec<String> = t.events.iter().filter(|e| e.update <= t.at).map(|e| event(e, look)).collect();
+    let said = u16::from(!events.is_empty() && area.height > GRID.1 + 2);
+    if said > 0 {
+        let text = format!("{} {}", look.glyphs.bookmark, events.join(" · "));
+        let place = row(2);
+        put(buf, place, (place.x, place.y), &look.cut_start(&text, place.width), place.width, look.theme.warn, look);
+    }
+    let top = (2 + said).min(area.height);
+    let body = Rect { y: area.y + top, height: area.height - top, ..area };
     let Some(glance) = glance else { return };
     let picture = |p: Picture, place: Rect, buf: &mut Buffer| match p {
         Picture::Loss => loss(app, place, buf, look),
@@ -88,6 +97,16 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, _: &mut
     }
 }
 
+/// `diagonal at 23 (decoder.0.self_attn.weights, head 1)`.
+fn event(event: &Event, look: &Look) -> String {
+    Msg::new("training.event")
+        .arg("pattern", tr(look.lang, event.pattern.key()))
+        .arg("update", event.update)
+        .arg("path", &event.head.0)
+        .arg("head", event.head.1 + 1)
+        .render(look.lang)
+}
+
 /// `8 s`, `3 min`.
 fn seconds(s: f64) -> String {
     match s {
@@ -109,6 +128,9 @@ fn slider(t: &State, area: Rect, buf: &mut Buffer, look: &Look) {
     for x in 0..area.width {
         let style = if x <= place(t.made()) && t.made() > 0 { theme.accent } else { theme.dim };
         put(buf, area, (area.x + x, area.y), look.glyphs.frame[0], 1, style, look);
+    }
+    for event in &t.events {
+        put(buf, area, (area.x + place(event.update), area.y), look.glyphs.bookmark, 1, theme.warn, look);
     }
     let at = (area.x + place(t.at), area.y);
     put(buf, area, at, look.glyphs.here, 1, theme.cursor, look);

@@ -6,7 +6,7 @@ mod worker;
 use crate::app::action::Action;
 use crate::app::views::{Context, Hint, ViewState};
 
-pub use state::{Picture, Scatter, State};
+pub use state::{Event, Picture, Scatter, State};
 
 impl ViewState for State {
     const TAKES_KEYS: bool = true;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::worker::{News, Order, Worker};
+use crate::app::head_facts::{HeadFacts, Pattern};
 use crate::app::args::Train;
 use crate::app::messages::Level;
 use crate::app::navigator::Navigator;
@@ -52,6 +53,19 @@ pub struct Scatter {
     made_of: (usize, u64),
 }
 
+/// A head that begins to follow a pattern.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    /// After how many updates it was first seen.
+    pub update: u64,
+    /// Position of its attention map.
+    pub map: usize,
+    /// Path of its weights, and the head.
+    pub head: (String, usize),
+    /// The pattern.
+    pub pattern: Pattern,
+}
+
 /// A training run that goes on, or was stopped. Updates are made by a thread, and any point of the run can be looked
 /// at or opened.
 #[derive(Debug, Default)]
@@ -81,6 +95,8 @@ pub struct State {
     pub tokens: Vec<usize>,
     /// Where they lie.
     pub scatter: Scatter,
+    /// Heads that begin to follow a pattern, in order.
+    pub events: Vec<Event>,
     /// Why there is nothing more.
     pub failed: Option<Msg>,
     /// Glances on the way, every `stride` updates.
@@ -91,6 +107,26 @@ pub struct State {
     unseen: BTreeSet<u64>,
     /// The update that will be gone into when it is there.
     opening: Option<u64>,
+}
+
+/// The first update at which each head follows a pattern that it did not follow at the start.
+fn events(all: &[Arc<TrainProbe>]) -> Vec<Event> {
+    let mut known: BTreeSet<(usize, &'static str)> = BTreeSet::new();
+    let mut events = Vec::new();
+    for (i, glance) in all.iter().enumerate() {
+        for (at, map) in glance.look.attention.iter().enumerate() {
+            let cols = map.weights.first().map_or(0, Vec::len);
+            // The future is masked, which has no weight at all.
+            let masked = |r: usize, c: usize| map.weights[r][c] == 0.0;
+            let facts = HeadFacts::of(map.weights.len(), cols, &|r, c| map.weights[r][c], &masked);
+            let Some((pattern, _)) = facts.pattern.filter(|(p, _)| *p != Pattern::Uniform) else { continue };
+            if known.insert((at, pattern.key())) && i > 0 {
+                let head = (map.path.clone(), map.head);
+                events.push(Event { update: glance.look.update, map: at, head, pattern });
+            }
+        }
+    }
+    events
 }
 
 impl State {
@@ -187,6 +223,7 @@ impl State {
             scatter.places.insert(glance.look.update, places);
         }
         self.scatter = scatter;
+        self.events = events(&all);
     }
 
     /// Words of the tokens whose embeddings are followed.
