@@ -21,7 +21,7 @@ use crate::app::views::map::crumbs;
 use crate::debug::compare::State;
 use crate::scenario::lint::Severity;
 use crate::text::{Msg, tr};
-use crate::walkthrough::{phase_name, short_title};
+use crate::walkthrough::{Role, phase_name, short_title};
 
 /// Something on the screen that the mouse can hit.
 #[derive(Clone, Debug, PartialEq)]
@@ -242,7 +242,15 @@ fn sidebar(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Sho
                 let step = &list[*at];
                 let title = step.title.render(look.lang);
                 let title = short_title(&title, &step.phase, look.lang);
-                format!("{} {title}", step.label())
+                // A title that does not fit is cut where it may not differ: the symbol says which step it is.
+                let room = inside.width.saturating_sub(look.width(&step.label()) + 5);
+                let mut results = step.views.iter().filter(|v| v.role == Role::Result);
+                match (results.next(), results.next()) {
+                    (Some(only), None) if look.width(&title) > room && !title.contains(&only.symbol) => {
+                        format!("{} {} · {title}", step.label(), only.symbol)
+                    }
+                    _ => format!("{} {title}", step.label()),
+                }
             },
             marks: Marks {
                 bookmark: d.is_marked(*at),

@@ -81,7 +81,8 @@ pub fn table(
     stairs::draw(&made.stairs, here, Rect { y: body.bottom(), height: steps, ..area }, buf, look);
     let series: Vec<Series> =
         made.lines.iter().map(|(name, values)| Series { name: name.clone(), values: values.clone() }).collect();
-    let end = made.table.rows.len().to_string();
+    let axis = made.table.columns.first().map_or("", String::as_str);
+    let end = format!("{axis} {}", made.table.rows.len());
     Chart { series: &series, digits: app.ui.settings.digits, ends: ("1", &end), cursor: here }.render(
         Rect { y: body.bottom() + steps, height: chart, ..area },
         buf,

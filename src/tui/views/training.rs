@@ -156,7 +156,7 @@ fn loss(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
     }
     let key = if log { "training.log_loss" } else { "training.loss_title" };
     let body = headed(tr(look.lang, key), area, buf, look);
-    let end = t.made().to_string();
+    let end = format!("{} {}", tr(look.lang, "tui.hint.update"), t.made());
     Chart {
         series: &[Series { name: tr(look.lang, "training.series").to_owned(), values }],
         digits: app.ui.settings.digits,
