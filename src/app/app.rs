@@ -17,7 +17,7 @@ use super::views::{Context, Views};
 use super::what_if::Edits;
 use crate::debug::breaks::Breaks;
 use crate::session::Session;
-use crate::text::{Lang, NumberFormat};
+use crate::text::Lang;
 
 /// Time between polls of work that goes on in the background: often enough to be seen moving.
 const POLL: Duration = Duration::from_millis(80);

@@ -17,6 +17,7 @@ impl App {
     pub fn input(&mut self, input: &Input) -> Vec<Effect> {
         if *input == Input::Changed {
             return vec![Effect::Open(None)];
+        }
         if *input == Input::Tick
             && let Some(motion) = self.ui.motion
         {

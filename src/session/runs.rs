@@ -6,9 +6,8 @@ use std::sync::Arc;
 use super::{AnyBindings, Run, Session};
 use crate::tensor::Real;
 use crate::trace::train::State;
-use crate::trace::{AnyTrace, Bindings, PinnedSink, Rounder, Rounding, RunError, Settings, Trace, rerun, run_with};
 use crate::trace::{
-    AnyTrace, Bindings, ChainSink, Keep, PinnedSink, RoundedSink, RunError, Settings, Trace, rerun, run_with,
+    AnyTrace, Bindings, Keep, PinnedSink, Rounder, Rounding, RunError, Settings, Trace, rerun, run_with,
 };
 
 impl Session {

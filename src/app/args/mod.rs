@@ -260,10 +260,8 @@ pub enum Setting {
     Mouse(bool),
     /// Logarithmic colours.
     Log(bool),
-    /// Round as you go.
-    Rounding(RoundMode),
     /// Round each step.
-    Rounding(bool),
+    Rounding(RoundMode),
     /// Cells may be computed before one's eyes.
     Motion(bool),
     /// Say what this setting is now, and what it may be.
@@ -375,9 +373,8 @@ impl Arg for Setting {
                 "color" => Self::Color(value.parse()?),
                 "mouse" => Self::Mouse(on_off(value)?),
                 "log" => Self::Log(on_off(value)?),
-                _ => Self::Rounding(rounding(value)?),
                 "motion" => Self::Motion(on_off(value)?),
-                _ => Self::Rounding(on_off(value)?),
+                _ => Self::Rounding(rounding(value)?),
             })
         };
         read(name).map_err(value_at)
@@ -394,7 +391,6 @@ impl Arg for Setting {
             Self::Mouse(b) => format!("mouse {}", on(b)),
             Self::Log(b) => format!("log {}", on(b)),
             Self::Rounding(mode) => format!("rounding {}", mode.name()),
-            Self::Rounding(b) => format!("rounding {}", on(b)),
             Self::Motion(b) => format!("motion {}", on(b)),
             Self::Show(name) => (*name).to_owned(),
         }
@@ -410,8 +406,7 @@ impl Arg for Setting {
         add("digits", &["0", "2", "4", "8", "17", "sci4", "full", "hex"]);
         add("scale", &ScaleMode::ALL.map(ScaleMode::name));
         add("color", &ColorMode::ALL.map(ColorMode::name));
-        for name in ["mouse", "log"] {
-        for name in ["mouse", "log", "rounding", "motion"] {
+        for name in ["mouse", "log", "motion"] {
             add(name, &["on", "off"]);
         }
         add("rounding", &RoundMode::NAMES);

@@ -29,8 +29,7 @@ use crate::walkthrough::{Step, View};
 pub use chain::{Chain, chain};
 pub use choice::Part;
 pub use drill_down::MAX_TERMS;
-pub use numbers::{MAX_SCANNED, Numbers, Totals, TraceRef, rounded_words};
-pub use numbers::{MAX_SCANNED, Numbers, TraceRef};
+pub use numbers::{MAX_SCANNED, Numbers, TraceRef, rounded_words};
 pub use table::{Plane, TableModel, is_masked, names};
 pub use tree::TreeRow;
 

@@ -10,12 +10,10 @@ use super::Navigator;
 use crate::app::measure::{Measures, Origin, Part};
 use crate::app::medians::Medians;
 use crate::app::of_session::OfSession;
-use crate::program::{Cost, NodeId, cost};
-use crate::session::Session;
-use crate::text::Msg;
 use crate::program::NodeId;
 use crate::session::locate::step_of;
 use crate::session::{Session, Steps};
+use crate::text::Msg;
 use crate::trace::stats::Tally;
 use crate::trace::{AnyTrace, AnyValue, Rounding};
 

@@ -8,6 +8,7 @@ use crate::app::measure;
 use crate::app::navigator::TableModel;
 use crate::app::views::compare::{Differing, Kind, Pairs};
 use crate::text::{Align, Msg, NumberFormat, escape, tr};
+use crate::trace::Rounding;
 use crate::tui::colour::CellKind;
 use crate::tui::draw::{Look, put};
 use crate::tui::pictures::source::Labelled;
@@ -58,7 +59,8 @@ fn title(view: &View, pairs: &Pairs, look: &Look) -> String {
         }
         Kind::Edited if pairs.is_whole() => Msg::new("tui.compare.edited"),
         Kind::Edited => Msg::new("tui.compare.new"),
-        Kind::Rounded(digits) => Msg::new("tui.compare_title").arg("digits", digits),
+        Kind::Rounded(Rounding::Decimals(digits)) => Msg::new("tui.compare_title").arg("digits", digits),
+        Kind::Rounded(Rounding::Type(t)) => Msg::new("tui.compare_title_type").arg("type", t),
     };
     title.arg("symbol", symbol).render(look.lang)
 }

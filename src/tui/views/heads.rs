@@ -161,6 +161,38 @@ fn looks_at(
             y += 1;
             put(buf, area, (area.x + 2, y), line, area.width - 2, style, look);
         }
+        y += 1;
+    }
+    let rest = Rect { y: y + 1, height: area.bottom().saturating_sub(y + 1), ..area };
+    by_head(app, attention, labels, rest, buf, look);
+}
+
+/// The query's row in each head: a line a head, a cell a key.
+fn by_head(app: &App, attention: &Attention, labels: &Labelled<'_>, area: Rect, buf: &mut Buffer, look: &Look) {
+    let keys = attention.tables.first().map_or(0, |t| t.plane.cols);
+    let width = area.width.saturating_sub(12) / keys.clamp(1, 999) as u16;
+    let digits = app.ui.settings.digits;
+    let sources: Vec<Source<'_>> = attention.tables.iter().filter_map(|t| Source::new(app, t, digits)).collect();
+    if width < 5 || usize::from(area.height) < sources.len() + 1 || sources.is_empty() {
+        return;
+    }
+    let width = width.min(14);
+    let left = area.x + 12;
+    for c in 0..keys {
+        let text = look.fit(&look.cut(&labels.column(c), width - 1), width - 1, Align::Right);
+        put(buf, area, (left + c as u16 * width, area.y), &text, width, look.theme.label, look);
+    }
+    let scale = sources[0].scale(app);
+    for (y, source) in (area.y + 1..area.bottom()).zip(&sources) {
+        put(buf, area, (area.x + 2, y), &source.table.symbol, 10, look.theme.label, look);
+        for c in 0..keys {
+            let (value, kind) = source.cell_kind(attention.query, c);
+            let style = scale.style(value, kind, &look.theme, &look.palette);
+            let place = Rect { x: left + c as u16 * width, y, width, height: 1 };
+            grid::fill(buf, place, style);
+            let text = look.fit(&grid::number(digits, value, width), width - 1, Align::Right);
+            put(buf, place, (place.x, y), &text, width, style, look);
+        }
     }
 }
 

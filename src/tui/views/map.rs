@@ -16,7 +16,7 @@ use crate::tui::screen::{Shown, Target};
 use crate::tui::widgets::paragraph::{Span, Wrapped};
 
 /// Narrowest and widest box.
-const BOX: (u16, u16) = (34, 46);
+const BOX: (u16, u16) = (34, 64);
 
 pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) {
     let sentence = Map::sentence(&app.nav, look.lang).render(look.lang);

@@ -12,6 +12,7 @@ use crate::app::of_session::OfSession;
 use crate::app::views::ViewState;
 use crate::debug::compare::{Checked, Mode, Reference, Report, State as Verdict};
 use crate::program::NodeId;
+use crate::trace::Rounding;
 use crate::walkthrough::{Role, Step};
 
 pub use pairs::{Differing, Kind, Pairs, Side, Summary, change, ulps};
@@ -36,8 +37,8 @@ pub struct Standing<'a> {
     pub theirs: Option<Arc<Vec<Option<f64>>>>,
 }
 
-/// Run, node, decimals of rounding, and which part of the tensor: its first cell and how many there are.
-type Key = (usize, NodeId, Option<u8>, usize, usize);
+/// Run, node, rounding, and which part of the tensor: its first cell and how many there are.
+type Key = (usize, NodeId, Option<Rounding>, usize, usize);
 /// The reference's cells of a node, where it has it.
 type Theirs = Option<Arc<Vec<Option<f64>>>>;
 

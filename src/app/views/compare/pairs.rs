@@ -12,7 +12,7 @@ use crate::explain::line::MASKED_BELOW;
 use crate::program::NodeId;
 use crate::tensor::Precision;
 use crate::text::{Msg, NumberFormat};
-use crate::trace::AnyValue;
+use crate::trace::{AnyValue, Rounding};
 use crate::trace::stats::Tally;
 
 /// Worst cells that are kept.
@@ -32,8 +32,8 @@ pub enum Kind {
     },
     /// Before the edits, and with them.
     Edited,
-    /// Exact, and rounded to so many decimals at each step.
-    Rounded(u8),
+    /// Exact, and rounded at each step.
+    Rounded(Rounding),
 }
 
 /// The numbers of one side.
@@ -146,9 +146,9 @@ fn sides(
         };
         (Kind::Edited, before, Side::Value(now))
     } else {
-        let decimals = nav.round().unwrap_or(4);
-        let rounded = nav.session.rounded(run, decimals).ok()?.get(node)?;
-        (Kind::Rounded(decimals), Side::Value(now), Side::Value(rounded))
+        let rounding = nav.round().unwrap_or(Rounding::Decimals(4));
+        let rounded = nav.session.rounded(run, rounding).ok()?.get(node)?;
+        (Kind::Rounded(rounding), Side::Value(now), Side::Value(rounded))
     };
     Some((kind, a, b, precision))
 }

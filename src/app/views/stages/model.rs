@@ -12,8 +12,6 @@ use crate::text::{Lang, Msg, tr};
 /// Where there is nothing to put next to each other, or a run cannot run.
 pub fn table(nav: &Navigator, _: usize, lang: Lang) -> Result<RenderedTable, Msg> {
     match stages(&nav.session, nav.run_here(), lang) {
-        Ok(Some(table)) => Ok(RenderedTable { table, ..RenderedTable::default() }),
-    match stages(&nav.session, lang) {
         Ok(Some(table)) => {
             let run = |kind| nav.session.runs.iter().position(|r| r.kind == kind);
             let mut stairs = Vec::new();
