@@ -23,9 +23,8 @@ impl RowFacts {
         let norm = |v: &AnyValue, r: usize| dot(v, v, r).sqrt();
         let norms: Vec<f64> = (0..rows).map(|r| norm(value, r)).collect();
         let before = before.filter(|b| b.shape().same_dims(&shape));
-        let cosines = before.map_or_else(Vec::new, |b| {
-            (0..rows).map(|r| dot(value, b, r) / (norms[r] * norm(b, r))).collect()
-        });
+        let cosines =
+            before.map_or_else(Vec::new, |b| (0..rows).map(|r| dot(value, b, r) / (norms[r] * norm(b, r))).collect());
         Self { norms, cosines }
     }
 

@@ -47,7 +47,10 @@ impl<T: Real> Trace<T> {
         }
         let mut fresh: HashMap<NodeId, Value<T>> = HashMap::from([(at, value.reshaped(program.node(at).shape))]);
         for &id in &nodes[1..] {
-            let kept: Vec<(NodeId, Value<T>)> = program.node(id).inputs.iter()
+            let kept: Vec<(NodeId, Value<T>)> = program
+                .node(id)
+                .inputs
+                .iter()
                 .filter(|i| !fresh.contains_key(i))
                 .map(|i| (*i, self.value(*i)))
                 .collect();

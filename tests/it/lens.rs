@@ -34,13 +34,19 @@ fn the_last_stage_is_the_output_and_each_other_one_is_a_what_if_run() {
             let value = trace.value(stage.node);
             let edits: Vec<Edit> =
                 (0..n).map(|flat| Edit { cell: Cell { node: last, flat }, value: value.get(flat) }).collect();
-            let probs = if stage.node == last { trace.value(lens.head) } else { trace.what_if(&edits).value(lens.head) };
+            let probs =
+                if stage.node == last { trace.value(lens.head) } else { trace.what_if(&edits).value(lens.head) };
             for token in 0..lens.tokens {
                 let row = lens.row(token);
                 let guesses = &table.at[s][row];
                 for guess in &guesses.top {
                     let exact = probs.get(row * width + guess.id);
-                    assert!(guess.p.to_bits() == exact.to_bits(), "{name} {} {token}: {} {exact}", stage.node.0, guess.p);
+                    assert!(
+                        guess.p.to_bits() == exact.to_bits(),
+                        "{name} {} {token}: {} {exact}",
+                        stage.node.0,
+                        guess.p
+                    );
                 }
                 let most = (0..width).map(|i| probs.get(row * width + i)).fold(f64::NEG_INFINITY, f64::max);
                 assert!(guesses.top[0].p.to_bits() == most.to_bits(), "{name}");

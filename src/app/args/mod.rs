@@ -354,7 +354,8 @@ fn setting_name(name: &str) -> Result<&'static str, Msg> {
 }
 
 impl Arg for Setting {
-    const USAGE: &'static str = "lang | theme | glyphs | digits | scale | color | mouse | log | rounding | motion  [VALUE]";
+    const USAGE: &'static str =
+        "lang | theme | glyphs | digits | scale | color | mouse | log | rounding | motion  [VALUE]";
     fn parse(text: &str) -> Result<Self, Slip> {
         let (name, value) =
             text.split_once(|c: char| c.is_whitespace() || c == '=').map_or((text, ""), |(n, v)| (n, v.trim()));

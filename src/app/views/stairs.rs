@@ -74,13 +74,7 @@ pub fn positions(nav: &Navigator, run: usize) -> Vec<Stair> {
         let note = guess.map_or_else(String::new, |(word, p)| format!("→ {word} {}", number.format_short(*p)));
         let right = guess.is_some_and(|(word, _)| Some(word) == p.predicts.as_ref());
         let next = p.predicts.iter().map(|word| (word.clone(), right)).collect();
-        Stair {
-            label: p.position.to_string(),
-            tokens: p.sees.clone(),
-            old: p.sees.len().saturating_sub(1),
-            next,
-            note,
-        }
+        Stair { label: p.position.to_string(), tokens: p.sees.clone(), old: p.sees.len().saturating_sub(1), next, note }
     });
     steps.collect()
 }

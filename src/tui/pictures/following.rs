@@ -49,12 +49,8 @@ pub fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Sh
             any = true;
         }
         let (column, line) = (i as u16 % columns, i as u16 / columns);
-        let place = Rect {
-            x: area.x + column * width,
-            y: area.y + 1 + line * height,
-            width: width - 2,
-            height: height - 1,
-        };
+        let place =
+            Rect { x: area.x + column * width, y: area.y + 1 + line * height, width: width - 2, height: height - 1 };
         let step = &list[at];
         let title = format!("{} {} · {}", step.label(), table.symbol, step.title.render(look.lang));
         put(buf, place, (place.x, place.y), &title, place.width, look.theme.title, look);

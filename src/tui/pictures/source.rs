@@ -58,10 +58,7 @@ impl<'a> Source<'a> {
             dtype,
             words: d.session.id_words(table.run, table.node),
             mask: d.origin(table.run, table.node).mask(),
-            coming: table
-                .cursor
-                .filter(|_| app.ui.motion.is_some())
-                .map(|(row, col)| table.plane.flat(row, col)),
+            coming: table.cursor.filter(|_| app.ui.motion.is_some()).map(|(row, col)| table.plane.flat(row, col)),
             asked: d.hidden.filter(|(run, c)| (*run, c.node) == (table.run, table.node)).map(|(_, c)| c.flat),
         })
     }

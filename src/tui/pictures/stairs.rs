@@ -28,13 +28,7 @@ pub(super) fn wanted(stairs: &[(String, Vec<Stair>)], width: u16) -> u16 {
 }
 
 /// Draws them, side by side where there is room; `here` is the step pointed out.
-pub(super) fn draw(
-    stairs: &[(String, Vec<Stair>)],
-    here: Option<usize>,
-    area: Rect,
-    buf: &mut Buffer,
-    look: &Look,
-) {
+pub(super) fn draw(stairs: &[(String, Vec<Stair>)], here: Option<usize>, area: Rect, buf: &mut Buffer, look: &Look) {
     if is_beside(stairs, area.width) {
         let half = area.width / 2;
         for (i, (title, steps)) in stairs.iter().enumerate() {

@@ -120,9 +120,8 @@ fn grids(app: &App, view: &View, pairs: &Pairs, area: Rect, buf: &mut Buffer, lo
     let known = |x: Option<f64>| x.map_or((0.0, CellKind::Plain), |x| (x, kind(x)));
     let a = |r: usize, c: usize| known(pairs.a.get(plane.flat(r, c)));
     let b = |r: usize, c: usize| known(pairs.b.get(plane.flat(r, c)));
-    let apart = |r: usize, c: usize| {
-        pairs.apart(plane.flat(r, c)).map_or((0.0, CellKind::Plain), |x| (x, CellKind::of(x)))
-    };
+    let apart =
+        |r: usize, c: usize| pairs.apart(plane.flat(r, c)).map_or((0.0, CellKind::Plain), |x| (x, CellKind::of(x)));
     let log = app.ui.settings.log_scale;
     let scale = Scale::of(measure::kind(program, view.node), &pairs.found.both).with_log(log);
     let of_apart = Scale::of(measure::Kind::Signed, &pairs.found.apart).with_log(log);
@@ -229,7 +228,8 @@ fn list(app: &App, view: &View, pairs: &Pairs, area: Rect, buf: &mut Buffer, loo
     let apart = widest("B − A", &|t| look.width(&t.3));
     let mut cells = |y: u16, texts: [&str; 5], mark: &str, style| {
         let mut x = area.x;
-        let widths = [(name, Align::Left), (a, Align::Right), (b, Align::Right), (apart, Align::Right), (12, Align::Right)];
+        let widths =
+            [(name, Align::Left), (a, Align::Right), (b, Align::Right), (apart, Align::Right), (12, Align::Right)];
         for (i, ((width, align), text)) in widths.into_iter().zip(texts).enumerate() {
             if i > 2 && !pairs.is_whole() || i == 2 && matches!(pairs.b, crate::app::views::compare::Side::Missing) {
                 break;

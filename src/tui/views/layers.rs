@@ -94,8 +94,7 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: 
         let all = (heads.len(), heads.iter().map(Vec::len).max().unwrap_or(0));
         let seen = maps::thumbnails(app, &heads, here, place, buf, look);
         let mut title = tr(look.lang, "tui.layers.heads").to_owned();
-        if let Some((layers, heads)) = seen.filter(|(l, h)| of_layers > 1 && (l.1 - l.0 + 1, h.1 - h.0 + 1) != all)
-        {
+        if let Some((layers, heads)) = seen.filter(|(l, h)| of_layers > 1 && (l.1 - l.0 + 1, h.1 - h.0 + 1) != all) {
             let part = Msg::new("tui.layers.part")
                 .arg("layers", format!("{}-{}/{}", layers.0, layers.1, all.0))
                 .arg("heads", format!("{}-{}/{}", heads.0, heads.1, all.1));
@@ -189,7 +188,8 @@ fn stage(app: &App, stream: &Stream, i: usize, scale: &Scale, area: Rect, buf: &
     let parts = split(&(0..norms.len()), usize::from(room.width));
     let width = width.max(1);
     for (k, part) in parts.iter().enumerate() {
-        let norm = norms[part.clone()].iter().copied().fold(f64::NEG_INFINITY, |a, b| if b.is_nan() { b } else { a.max(b) });
+        let norm =
+            norms[part.clone()].iter().copied().fold(f64::NEG_INFINITY, |a, b| if b.is_nan() { b } else { a.max(b) });
         let cell = Rect { x: room.x + k as u16 * width, y: room.y, width, height: 1 }.intersection(room);
         let kind = CellKind::of(norm);
         let style = scale.style(norm, kind, theme, &look.palette);

@@ -62,15 +62,7 @@ fn picture(app: &App, source: &Source<'_>, at: usize, area: Rect, buf: &mut Buff
 }
 
 /// p·p′ of all pairs of positions.
-fn similar(
-    app: &App,
-    encoding: &Encoding,
-    source: &Source<'_>,
-    at: usize,
-    area: Rect,
-    buf: &mut Buffer,
-    look: &Look,
-) {
+fn similar(app: &App, encoding: &Encoding, source: &Source<'_>, at: usize, area: Rect, buf: &mut Buffer, look: &Look) {
     let title = tr(look.lang, "tui.positions.similar");
     let Some(found) = encoding.similar(&app.nav) else {
         put(buf, area, (area.x, area.y), tr(look.lang, "tui.legend.pending"), area.width, look.theme.dim, look);

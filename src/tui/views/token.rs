@@ -5,15 +5,15 @@ use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 
 use crate::app::app::App;
-use crate::app::views::token::{Row, Rows};
 use crate::app::measure::{Part, kind};
 use crate::app::navigator::is_masked;
+use crate::app::views::token::{Row, Rows};
 use crate::explain::line::MASKED_BELOW;
 use crate::text::{Align, Msg, tr};
 use crate::tui::colour::CellKind;
-use crate::tui::scale::Scale;
 use crate::tui::draw::{Look, follow, put};
 use crate::tui::pictures::nothing;
+use crate::tui::scale::Scale;
 use crate::tui::screen::Shown;
 
 /// Numbers of a row that are written, as far as there is room.

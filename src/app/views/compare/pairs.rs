@@ -12,8 +12,8 @@ use crate::explain::line::MASKED_BELOW;
 use crate::program::NodeId;
 use crate::tensor::Precision;
 use crate::text::{Msg, NumberFormat};
-use crate::trace::{AnyValue, Rounding};
 use crate::trace::stats::Tally;
+use crate::trace::{AnyValue, Rounding};
 
 /// Worst cells that are kept.
 const WORST: usize = 512;

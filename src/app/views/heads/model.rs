@@ -46,8 +46,7 @@ pub fn heads(nav: &Navigator) -> Option<(usize, NodeId)> {
     }
     let all = weights_of(view.run);
     if let Some(layer) = chosen {
-        let of_layer =
-            |id: &&NodeId| program.node(**id).name.site.layer().is_some_and(|(_, at)| at as usize == layer);
+        let of_layer = |id: &&NodeId| program.node(**id).name.site.layer().is_some_and(|(_, at)| at as usize == layer);
         if let Some(id) = all.iter().find(of_layer) {
             return Some((view.run, *id));
         }

@@ -150,7 +150,8 @@ impl Map {
     pub fn sentence(nav: &Navigator, lang: Lang) -> Msg {
         let m = &nav.session.scenario.model;
         let given = &nav.session.scenario.weights;
-        let made = nav.session.runs.iter().all(|r| r.kind != RunKind::Recorded) && nav.update_opened().unwrap_or(0) == 0;
+        let made =
+            nav.session.runs.iter().all(|r| r.kind != RunKind::Recorded) && nav.update_opened().unwrap_or(0) == 0;
         let untrained = made && given.values.is_empty() && given.files.is_empty();
         let untrained = if untrained { tr(lang, "tui.map.untrained") } else { "" };
         let kind = match (&m.encoder, &m.decoder) {

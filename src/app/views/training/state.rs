@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::worker::{News, Order, Worker};
-use crate::app::head_facts::{HeadFacts, Pattern};
 use crate::app::args::Train;
+use crate::app::head_facts::{HeadFacts, Pattern};
 use crate::app::messages::Level;
 use crate::app::navigator::Navigator;
 use crate::app::view::View;
