@@ -52,7 +52,7 @@ mod tests {
     #[test]
     fn norms_and_cosines_by_hand() {
         let of = |data: Vec<f64>| {
-            let shape = Shape::new(&[(Axis::Token, 2), (Axis::Model, 2)]).expect("small");
+            let shape = Shape::named(&[(Axis::Token, 2), (Axis::DModel, 2)]);
             AnyValue::F64(Value::Float(Tensor::new(shape, data)))
         };
         let facts = RowFacts::read(&of(vec![3.0, 4.0, 0.0, 2.0]), Some(&of(vec![4.0, -3.0, 0.0, 7.0])));
