@@ -89,7 +89,7 @@ fn head_norm(b: &mut Builder, name: &str, base: &str, l: &ResolvedLayer, x: Node
         QkNorm::PerHead => Shape::named(&[width]),
         QkNorm::PerHeadOwn => Shape::named(&[(s.axes()[1], s.dims()[1]), width]),
     };
-    norm_of(b, name, &format!("{base}.{name}"), x, &l.norm, shape)
+    norm_of(b, name, &format!("{base}.{name}"), x, &l.qk_norm(), shape)
 }
 
 /// Queries `[batch, head, token, d_k]` from hidden states.
@@ -106,7 +106,8 @@ fn queries(
     }
     let [bias, ..] = l.attention.biases();
     let norm_base = format!("{base}.q_norm");
-    let norm = (l.attention.qk_norm == QkNorm::Full).then_some(("q_norm", norm_base.as_str(), &l.norm));
+    let own = l.qk_norm();
+    let norm = (l.attention.qk_norm == QkNorm::Full).then_some(("q_norm", norm_base.as_str(), &own));
     let how =
         Projection { heads: (Axis::Head, l.heads), width: (Axis::DK, l.d_k), bias, clip: l.attention.clip_qkv, norm };
     let q = if l.attention.projections {
@@ -134,7 +135,8 @@ fn keys_values(
     let heads = (if l.kv_heads == l.heads { Axis::Head } else { Axis::KvHead }, l.kv_heads);
     let clip = l.attention.clip_qkv;
     let norm_base = format!("{base}.k_norm");
-    let norm = (l.attention.qk_norm == QkNorm::Full).then_some(("k_norm", norm_base.as_str(), &l.norm));
+    let own = l.qk_norm();
+    let norm = (l.attention.qk_norm == QkNorm::Full).then_some(("k_norm", norm_base.as_str(), &own));
     let how = Projection { heads, width: (Axis::DK, l.d_k), bias: k_bias, clip, norm };
     let values = Projection { heads, width: (Axis::DV, l.d_v), bias: v_bias, clip, norm: None };
     let (k, v) = if l.attention.projections {

@@ -10,7 +10,7 @@ use super::config::NormPosition;
 use super::ffn::ffn;
 use super::masks::MaskSpec;
 use super::norm::norm;
-use super::params::{ResolvedLayer, weight_group};
+use super::params::{ResolvedLayer, Shared, weight_group};
 use super::positions::LayerPositions;
 use crate::program::composite;
 use crate::program::{Affine, Binary, BuildError, Builder, NodeId, ScopeKind};
@@ -87,7 +87,7 @@ pub(super) fn stack(
     b: &mut Builder,
     side: &str,
     layers: &[ResolvedLayer],
-    groups: Option<usize>,
+    groups: Option<Shared>,
     mut x: NodeId,
     ctx: &Context<'_>,
     mut cache: Option<&mut Cache>,

@@ -351,6 +351,8 @@ pub struct AttentionConfig {
     pub positions: Option<Positions>,
     /// Norms of queries and keys, of the layer's kind.
     pub qk_norm: QkNorm,
+    /// Whether these norms have β; as the layer's norms unless given (StableLM: false).
+    pub qk_norm_bias: Option<bool>,
     /// c·tanh(score/c), before the mask (Gemma 2).
     pub softcap: Option<f64>,
     /// A learned score of each head takes part in the softmax and reads nothing (gpt-oss).
@@ -402,6 +404,7 @@ impl Default for AttentionConfig {
             softmax: SoftmaxShift::WhenNeeded,
             positions: None,
             qk_norm: QkNorm::None,
+            qk_norm_bias: None,
             softcap: None,
             sinks: false,
             latent: None,
@@ -599,6 +602,9 @@ pub struct StackConfig {
     /// Neighbouring layers share their weights, so that there are this many sets (ALBERT: 1).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight_groups: Option<usize>,
+    /// Layers of a set, which run one after another before the set is used again; 1 unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight_group_layers: Option<usize>,
 }
 
 /// A group of equal layers; what is not given is as in the model.

@@ -75,6 +75,7 @@ own! {
         softmax: SoftmaxShift,
         positions: Option<Positions>,
         qk_norm: QkNorm,
+        qk_norm_bias: Option<bool>,
         softcap: Option<f64>,
         sinks: bool,
         latent: Option<LatentConfig>,

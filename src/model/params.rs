@@ -92,6 +92,14 @@ pub struct ResolvedLayer {
     pub cross: bool,
 }
 
+impl ResolvedLayer {
+    /// The norm of queries and keys.
+    pub fn qk_norm(&self) -> NormConfig {
+        let bias = self.attention.qk_norm_bias.unwrap_or(self.norm.bias);
+        NormConfig { bias, ..self.norm.clone() }
+    }
+}
+
 /// A model with every layer written out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resolved {
@@ -108,14 +116,34 @@ pub struct Resolved {
     /// Whether a norm follows the last decoder layer.
     pub decoder_final_norm: bool,
     /// Sets of weights that the encoder's layers share, where they do.
-    pub encoder_groups: Option<usize>,
+    pub encoder_groups: Option<Shared>,
     /// Sets of weights that the decoder's layers share, where they do.
-    pub decoder_groups: Option<usize>,
+    pub decoder_groups: Option<Shared>,
 }
 
-/// The set of weights of layer `i` of `layers`: its own, or with `groups` sets, that of its neighbours too.
-pub fn weight_group(i: usize, layers: usize, groups: Option<usize>) -> usize {
-    groups.map_or(i, |g| i * g / layers.max(1))
+/// Sets of weights that the layers of a stack share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shared {
+    /// How many.
+    pub sets: usize,
+    /// Layers of a set.
+    pub layers: usize,
+}
+
+impl Shared {
+    /// The sets of a stack, where its layers share any.
+    pub fn of(stack: &StackConfig) -> Option<Self> {
+        let layers = stack.weight_group_layers.unwrap_or(1).max(1);
+        stack.weight_groups.map(|sets| Self { sets, layers })
+    }
+}
+
+/// The weights of layer `i` of `layers`, by their number: its own, or those of its set, which is that of its neighbours too.
+pub fn weight_group(i: usize, layers: usize, shared: Option<Shared>) -> usize {
+    let Some(Shared { sets, layers: each }) = shared else {
+        return i;
+    };
+    i / each * sets / (layers / each).max(1) * each + i % each
 }
 
 /// Fills in every layer's settings. Call [`super::validate::validate`] first: this expands `repeat`.
@@ -154,18 +182,22 @@ pub fn resolve(config: &ModelConfig) -> Resolved {
         has_decoder: config.decoder.is_some(),
         encoder_final_norm: config.encoder.as_ref().is_some_and(|s| s.final_norm),
         decoder_final_norm: config.decoder.as_ref().is_some_and(|s| s.final_norm),
-        encoder_groups: config.encoder.as_ref().and_then(|s| s.weight_groups),
-        decoder_groups: config.decoder.as_ref().and_then(|s| s.weight_groups),
+        encoder_groups: config.encoder.as_ref().and_then(Shared::of),
+        decoder_groups: config.decoder.as_ref().and_then(Shared::of),
     }
 }
 
 /// Whether earlier keys and values stay as they are when a token is added: no layer of the decoder may let one token
 /// read what comes after it, and positions may not depend on the length of the text.
 pub fn cacheable(config: &ModelConfig) -> bool {
-    resolve(config).decoder.iter().all(|l| {
-        let moves = matches!(positions_of(&config.positions, l),
-            Positions::Rotary { scaling, .. } if scaling.depends_on_length());
-        l.causal && !moves
+    !turns_with_length(config) && resolve(config).decoder.iter().all(|l| l.causal)
+}
+
+/// Whether the angles of a layer of the decoder depend on how long the text is.
+pub fn turns_with_length(config: &ModelConfig) -> bool {
+    resolve(config).decoder.iter().any(|l| {
+        matches!(positions_of(&config.positions, l),
+            Positions::Rotary { scaling, .. } if scaling.depends_on_length())
     })
 }
 
@@ -238,7 +270,7 @@ impl List {
         }
     }
 
-    fn stack(&mut self, side: &str, layers: &[ResolvedLayer], groups: Option<usize>, model: &Positions) {
+    fn stack(&mut self, side: &str, layers: &[ResolvedLayer], groups: Option<Shared>, model: &Positions) {
         let mut listed = 0;
         let shared = layers.iter().find_map(|l| match positions_of(model, l) {
             Positions::Relative { buckets, shared: true, .. } => Some((*buckets, l.heads)),
@@ -419,7 +451,7 @@ impl List {
         };
         for (name, heads) in [("q_norm", h), ("k_norm", kv)] {
             if let Some(shape) = width(heads) {
-                self.norm_of(&format!("{path}.{name}"), &layer.norm, shape);
+                self.norm_of(&format!("{path}.{name}"), &layer.qk_norm(), shape);
             }
         }
         self.sinks_and_out(path, layer);

@@ -93,7 +93,11 @@ fn yes() -> bool {
 impl RotaryScaling {
     /// Whether the table of a text depends on how long it is, so that rotated keys cannot be kept.
     pub fn depends_on_length(&self) -> bool {
-        matches!(self, RotaryScaling::Dynamic { .. } | RotaryScaling::LongRope { .. })
+        match self {
+            RotaryScaling::Dynamic { .. } => true,
+            RotaryScaling::LongRope { short, long, .. } => short != long,
+            _ => false,
+        }
     }
 
     /// Numbers that must be finite and above 0, and the first that is not.

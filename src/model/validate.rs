@@ -5,7 +5,7 @@ use super::config::{
     ModelConfig, NormConfig, NormKind, NormPosition, Positions, QkNorm, RotaryScaling, Scale, StackConfig,
 };
 use super::heads::{embedding_width, head_width};
-use super::params::{ResolvedLayer, VocabSizes, resolve, weight_group};
+use super::params::{ResolvedLayer, Shared, VocabSizes, resolve, weight_group};
 use super::positions::positions_of;
 use crate::text::Msg;
 
@@ -230,16 +230,24 @@ fn stack(found: &mut Vec<ConfigProblem>, config: &ModelConfig, name: &str, stack
         layer(found, config, name, &format!("{at}[{i}]"), l);
     }
     shared_tables(found, config, name);
+    let each = stack.weight_group_layers.unwrap_or(1);
+    if each == 0 || layers % each != 0 || each > 1 && stack.weight_groups.is_none() {
+        let field = format!("model.{name}.weight_group_layers");
+        found.push(problem(field, Msg::new("config.weight_group_layers").arg("value", each).arg("layers", layers)));
+        return;
+    }
     if let Some(groups) = stack.weight_groups {
         let field = format!("model.{name}.weight_groups");
-        if groups == 0 || groups > layers.max(1) {
-            found.push(problem(field, Msg::new("config.weight_groups").arg("value", groups).arg("layers", layers)));
+        if groups == 0 || groups > (layers / each).max(1) {
+            let msg = Msg::new("config.weight_groups").arg("value", groups).arg("layers", layers / each);
+            found.push(problem(field, msg));
             return;
         }
         let r = resolve(config);
         let all = if name == "encoder" { &r.encoder } else { &r.decoder };
-        let shared = |i: usize| weight_group(i, all.len(), Some(groups));
-        if (1..all.len()).any(|i| shared(i) == shared(i - 1) && all[i] != all[i - 1]) {
+        // The layer before that has the same weights.
+        let shared = |i: usize| weight_group(i, all.len(), Shared::of(stack));
+        if (each..all.len()).any(|i| shared(i) == shared(i - each) && all[i] != all[i - each]) {
             found.push(problem(field, Msg::new("config.weight_groups_differ")));
         }
     }

@@ -4,7 +4,7 @@ use super::inputs::{Inputs, prefix};
 use super::memory;
 use crate::model::config::ModelConfig;
 use crate::model::limits::{self, Extent};
-use crate::model::params::{VocabSizes, cacheable};
+use crate::model::params::{VocabSizes, cacheable, turns_with_length};
 use crate::scenario::diagnostic::Problem;
 use crate::scenario::schema::{Decode, Init, Input, Labels, Optimiser, OptimiserKind, Prefix, Run, Scenario};
 use crate::scenario::tokenise::Vocab;
@@ -22,7 +22,7 @@ pub(super) fn settings(
     inputs: &[&Inputs],
     vocab: VocabSizes,
     target_words: &Vocab,
-    precision: Precision,
+    held: Held,
 ) -> Vec<Problem> {
     let mut found = Vec::new();
     if s.runs.is_empty() {
@@ -58,7 +58,7 @@ pub(super) fn settings(
             if let (Run::Training { .. } | Run::Forward { .. }, Some(t)) = (run, &inputs.target) {
                 (extent.target, extent.batch) = (t.tokens(), t.batch);
             }
-            if let Some(msg) = size(model, vocab, run.name(), &extent, precision) {
+            if let Some(msg) = size(model, vocab, run.name(), &extent, held) {
                 let calls = msg.key == "scenario.too_many_calls";
                 let at = too_long(s, run, &at, &extent, calls);
                 found.push(Problem::new(at, msg));
@@ -134,9 +134,11 @@ fn needs(s: &Scenario, run: &Run, at: &str, model: &ModelConfig, inputs: &Inputs
         }
         Run::Inference { kv_cache, .. } => {
             if *kv_cache && !cacheable(model) {
+                let turns = turns_with_length(model);
+                let key = if turns { "scenario.cache_turns" } else { "scenario.cache_not_causal" };
                 let problem = Problem::new(
                     format!("{at}.kv_cache"),
-                    Msg::new("scenario.cache_not_causal").arg("run", escape(run.name())),
+                    Msg::new(key).arg("run", escape(run.name())),
                 );
                 found.push(problem);
             }
@@ -253,7 +255,7 @@ pub(super) fn size(
     vocab: VocabSizes,
     run: &str,
     extent: &Extent,
-    precision: Precision,
+    held: Held,
 ) -> Option<Msg> {
     let longest = limits::longest(extent);
     if let Some(rows) = limits::table(model).filter(|rows| *rows < longest) {
@@ -265,20 +267,27 @@ pub(super) fn size(
         let msg = Msg::new("scenario.too_much").arg("run", escape(run)).arg("tokens", longest).arg("value", cells);
         return Some(msg.arg("most", limits::MAX_CELLS));
     }
-    too_large(cells, precision)
+    too_large(cells, held)
         .map_or_else(|| calls(model, run, extent), |msg| Some(msg.arg("run", escape(run)).arg("tokens", longest)))
+}
+
+/// What is held of a run: numbers of which type, and how many bytes of them at most.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Held {
+    pub precision: Precision,
+    pub budget: Option<u64>,
 }
 
 /// Runs below this are started without asking how much memory there is.
 const SMALL: u128 = 1 << 28;
 
 /// Whether so many numbers are more than there is memory for.
-fn too_large(cells: u128, precision: Precision) -> Option<Msg> {
-    let each = match precision {
+fn too_large(cells: u128, held: Held) -> Option<Msg> {
+    let each = match held.precision {
         Precision::F32 => 4,
         Precision::F64 => 8,
     };
-    let bytes = cells.saturating_mul(each);
+    let bytes = cells.saturating_mul(each).min(held.budget.map_or(u128::MAX, u128::from));
     let free = (bytes > SMALL).then(memory::available)??;
     let gib = |bytes: u128| format!("{:.1}", bytes as f64 / f64::from(1 << 30));
     (bytes > u128::from(free)).then(|| {

@@ -125,6 +125,7 @@ fn attention(d: &mut Draw<'_>, may_lack_projection: bool, biased: bool) -> Atten
         } else {
             QkNorm::None
         },
+        qk_norm_bias: d.of(&[None, None, Some(false)]),
         softcap: d.of(&[None, Some(1.5)]).filter(|_| plain),
         sinks: plain && d.yes(),
         latent: None,
@@ -206,7 +207,7 @@ fn layers(d: &mut Draw<'_>, decoder: bool, both: bool, d_model: usize, biased: b
     });
     let layers: Vec<LayerConfig> = layers.collect();
     let weight_groups = if layers.len() == 1 && layers[0].repeat == 2 { d.of(&[None, Some(1), Some(2)]) } else { None };
-    StackConfig { layers, final_norm: d.yes(), weight_groups }
+    StackConfig { layers, final_norm: d.yes(), weight_groups, weight_group_layers: None }
 }
 
 fn model(d: &mut Draw<'_>) -> ModelConfig {
