@@ -2,6 +2,7 @@
 //! parameters are. Files of this form are in `assets/families`, and a user may write one; `docs/checkpoints.md` describes
 //! them.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::marker::PhantomData;
 use std::path::Path;
@@ -18,7 +19,9 @@ const FILES: &[(&str, &str)] = &[
     ("bart.ron", include_str!("../../assets/families/bart.ron")),
     ("bert.ron", include_str!("../../assets/families/bert.ron")),
     ("bloom.ron", include_str!("../../assets/families/bloom.ron")),
+    ("codegen.ron", include_str!("../../assets/families/codegen.ron")),
     ("cohere.ron", include_str!("../../assets/families/cohere.ron")),
+    ("cohere2.ron", include_str!("../../assets/families/cohere2.ron")),
     ("deepseek_v3.ron", include_str!("../../assets/families/deepseek_v3.ron")),
     ("distilbert.ron", include_str!("../../assets/families/distilbert.ron")),
     ("electra.ron", include_str!("../../assets/families/electra.ron")),
@@ -26,8 +29,29 @@ const FILES: &[(&str, &str)] = &[
     ("gemma.ron", include_str!("../../assets/families/gemma.ron")),
     ("gemma2.ron", include_str!("../../assets/families/gemma2.ron")),
     ("gemma3.ron", include_str!("../../assets/families/gemma3.ron")),
+    ("gguf_bloom.ron", include_str!("../../assets/families/gguf_bloom.ron")),
+    ("gguf_command_r.ron", include_str!("../../assets/families/gguf_command_r.ron")),
+    ("gguf_falcon.ron", include_str!("../../assets/families/gguf_falcon.ron")),
+    ("gguf_gemma.ron", include_str!("../../assets/families/gguf_gemma.ron")),
+    ("gguf_gemma2.ron", include_str!("../../assets/families/gguf_gemma2.ron")),
+    ("gguf_gemma3.ron", include_str!("../../assets/families/gguf_gemma3.ron")),
+    ("gguf_gpt2.ron", include_str!("../../assets/families/gguf_gpt2.ron")),
+    ("gguf_gpt_oss.ron", include_str!("../../assets/families/gguf_gpt_oss.ron")),
+    ("gguf_gptneox.ron", include_str!("../../assets/families/gguf_gptneox.ron")),
+    ("gguf_granite.ron", include_str!("../../assets/families/gguf_granite.ron")),
     ("gguf_llama.ron", include_str!("../../assets/families/gguf_llama.ron")),
+    ("gguf_olmo.ron", include_str!("../../assets/families/gguf_olmo.ron")),
+    ("gguf_olmo2.ron", include_str!("../../assets/families/gguf_olmo2.ron")),
+    ("gguf_phi2.ron", include_str!("../../assets/families/gguf_phi2.ron")),
+    ("gguf_phi3.ron", include_str!("../../assets/families/gguf_phi3.ron")),
+    ("gguf_qwen2.ron", include_str!("../../assets/families/gguf_qwen2.ron")),
+    ("gguf_qwen3.ron", include_str!("../../assets/families/gguf_qwen3.ron")),
+    ("gguf_smollm3.ron", include_str!("../../assets/families/gguf_smollm3.ron")),
+    ("gguf_stablelm.ron", include_str!("../../assets/families/gguf_stablelm.ron")),
+    ("gguf_starcoder2.ron", include_str!("../../assets/families/gguf_starcoder2.ron")),
+    ("glm4.ron", include_str!("../../assets/families/glm4.ron")),
     ("gpt2.ron", include_str!("../../assets/families/gpt2.ron")),
+    ("gpt_bigcode.ron", include_str!("../../assets/families/gpt_bigcode.ron")),
     ("gpt_neo.ron", include_str!("../../assets/families/gpt_neo.ron")),
     ("gpt_neox.ron", include_str!("../../assets/families/gpt_neox.ron")),
     ("gpt_oss.ron", include_str!("../../assets/families/gpt_oss.ron")),
@@ -39,12 +63,16 @@ const FILES: &[(&str, &str)] = &[
     ("mistral.ron", include_str!("../../assets/families/mistral.ron")),
     ("mixtral.ron", include_str!("../../assets/families/mixtral.ron")),
     ("modernbert.ron", include_str!("../../assets/families/modernbert.ron")),
+    ("mpt.ron", include_str!("../../assets/families/mpt.ron")),
+    ("nemotron.ron", include_str!("../../assets/families/nemotron.ron")),
     ("olmo.ron", include_str!("../../assets/families/olmo.ron")),
     ("olmo2.ron", include_str!("../../assets/families/olmo2.ron")),
+    ("olmoe.ron", include_str!("../../assets/families/olmoe.ron")),
     ("opt.ron", include_str!("../../assets/families/opt.ron")),
     ("phi.ron", include_str!("../../assets/families/phi.ron")),
     ("phi3.ron", include_str!("../../assets/families/phi3.ron")),
     ("qwen2.ron", include_str!("../../assets/families/qwen2.ron")),
+    ("qwen2_moe.ron", include_str!("../../assets/families/qwen2_moe.ron")),
     ("qwen3.ron", include_str!("../../assets/families/qwen3.ron")),
     ("qwen3_moe.ron", include_str!("../../assets/families/qwen3_moe.ron")),
     ("roberta.ron", include_str!("../../assets/families/roberta.ron")),
@@ -52,6 +80,7 @@ const FILES: &[(&str, &str)] = &[
     ("stablelm.ron", include_str!("../../assets/families/stablelm.ron")),
     ("starcoder2.ron", include_str!("../../assets/families/starcoder2.ron")),
     ("t5.ron", include_str!("../../assets/families/t5.ron")),
+    ("umt5.ron", include_str!("../../assets/families/umt5.ron")),
 ];
 
 /// An expression over the keys of the configuration, or a number.
@@ -198,6 +227,36 @@ pub struct Rule {
     pub when: Option<Expr>,
 }
 
+/// A name that recordings of the family have, and what it stands for here.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecordedName {
+    /// The name, with `{L}` for the layer.
+    pub name: String,
+    /// Our path, `{S}` for the stack that the model has.
+    pub path: String,
+    /// How its axes lie, where it is not as ours.
+    #[serde(default)]
+    pub layout: Option<String>,
+    /// Which of the node's cells it says, where it is not all of them.
+    #[serde(default)]
+    pub reading: Option<String>,
+}
+
+/// Names that recordings of the family have, besides those that follow from `tensors`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Recorded {
+    /// What a comparison calls this table.
+    pub about: String,
+    /// What may be before every name.
+    pub prefixes: Vec<String>,
+    /// Values of `model_type` whose recordings have these names, though this file does not open them.
+    pub also: Vec<String>,
+    /// The names.
+    pub names: Vec<RecordedName>,
+}
+
 /// What a family file says.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -237,6 +296,11 @@ pub struct Family {
     pub tensors: Vec<Rule>,
     /// Names in the file that are no parameters, such as buffers: globs, and when they may be there.
     pub ignore: Ordered<Expr>,
+    /// Names that recordings have.
+    pub recorded: Recorded,
+    /// Whether the family's own file has such names, rather than one that it is like.
+    #[serde(skip)]
+    pub names_recorded: bool,
 }
 
 impl Family {
@@ -272,6 +336,7 @@ impl Family {
                 .arg("why", escape(&e.code.to_string()))
         })?;
         file.clone_into(&mut family.file);
+        family.names_recorded = !family.recorded.names.is_empty();
         Ok(family)
     }
 
@@ -331,6 +396,15 @@ impl Family {
             self.prefixes = base.prefixes;
         }
         self.tensors.extend(base.tensors);
+        if self.recorded.about.is_empty() {
+            self.recorded.about = base.recorded.about;
+        }
+        if self.recorded.prefixes.is_empty() {
+            self.recorded.prefixes = base.recorded.prefixes;
+        }
+        let own: BTreeSet<String> = self.recorded.names.iter().map(|n| n.name.clone()).collect();
+        let others = base.recorded.names.into_iter().filter(|n| !own.contains(&n.name));
+        self.recorded.names.extend(others);
         under(&mut self.ignore, base.ignore);
     }
 }

@@ -1,15 +1,32 @@
 //! What to say of a `model_type` that no family has: the family whose keys its configuration shares most.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value as Json};
 
 use super::family::{Expr, Family, embedded};
+use crate::scenario::diagnostic::distance;
 use crate::text::{Msg, escape};
 
 /// Names that expressions have without a configuration.
-const BUILT_IN: [&str; 11] =
-    ["L", "E", "config", "rope", "sqrt", "int", "len", "min", "max", "activation_of", "has_tensor"];
+const BUILT_IN: [&str; 12] = [
+    "L",
+    "E",
+    "config",
+    "rope",
+    "sqrt",
+    "int",
+    "len",
+    "min",
+    "max",
+    "activation_of",
+    "has_tensor",
+    "numbers_of",
+];
+
+/// What the model types of GGUF files begin with.
+const GGUF: &str = "gguf-";
 
 /// Names that a message lists.
 const MOST: usize = 8;
@@ -17,16 +34,30 @@ const MOST: usize = 8;
 /// The message.
 pub fn unknown(model_type: &str, config: &Map<String, Json>) -> Msg {
     let own: BTreeSet<&str> = config.keys().map(String::as_str).filter(|k| !of_any(k)).collect();
-    let scored = embedded().map(|family| {
+    // Configurations of GGUF files have other keys.
+    let same_kind = |family: &&Family| {
+        family.model_types.iter().any(|t| t.starts_with(GGUF)) == model_type.starts_with(GGUF)
+    };
+    let scored = embedded().filter(same_kind).map(|family| {
         let read = keys(family);
         let shared = own.iter().filter(|k| read.contains(**k)).count();
         // Of families with as many keys in common, the one that needs fewest others.
         let absent = read.iter().filter(|k| !own.contains(k.as_str())).count();
         ((shared * 2) as isize - absent as isize, family, read)
     });
-    let known: Vec<&str> = embedded().map(|f| f.name.as_str()).collect();
+    let known: Vec<&str> = embedded().filter(same_kind).map(|f| f.name.as_str()).collect();
     let msg = Msg::new("checkpoint.unknown_type").arg("type", escape(model_type)).arg("names", known.join(", "));
-    let Some((_, family, read)) = scored.max_by_key(|(score, ..)| *score) else {
+    // A slip in a known name says more than any keys; of families with the same keys, the name says which.
+    let apart = |f: &Family| {
+        let names = f.model_types.iter().map(String::as_str).chain([f.name.as_str()]);
+        names.map(|name| distance(model_type, name)).min().unwrap_or(usize::MAX)
+    };
+    let most = model_type.chars().count() / 4;
+    let likely = |family: &Family, score: isize| {
+        let apart = apart(family);
+        (Reverse(if apart <= most { apart } else { usize::MAX }), score, Reverse(apart))
+    };
+    let Some((_, family, read)) = scored.max_by_key(|(score, family, _)| likely(family, *score)) else {
         return msg;
     };
     let list = |names: Vec<&str>| {

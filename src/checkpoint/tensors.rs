@@ -49,7 +49,7 @@ pub fn find(
     let mut all = Vec::new();
     for spec in specs {
         let rules = candidates.get(spec.path.as_str()).map_or(&[][..], Vec::as_slice);
-        match one(family, values, model, spec, rules, file) {
+        match one(family, values, spec, rules, file) {
             Ok(found) => {
                 used.extend(found.from.iter().cloned());
                 all.push(found);
@@ -84,10 +84,23 @@ fn filled(pattern: &str, layer: usize, expert: usize) -> String {
     pattern.replace("{L}", &layer.to_string()).replace("{E}", &expert.to_string())
 }
 
+/// A name in which each `{expression}` is its value.
+fn computed(values: &Values, at: &str, name: &str, with: &[(&str, usize)]) -> Result<String, Msg> {
+    let mut out = String::new();
+    let mut rest = name;
+    while let Some((before, after)) = rest.split_once('{') {
+        let Some((expression, end)) = after.split_once('}') else { break };
+        let value = values.value(at, &Expr(expression.to_owned()), with)?;
+        out.push_str(before);
+        out.push_str(&value.to_string());
+        rest = end;
+    }
+    Ok(out + rest)
+}
+
 fn one(
     family: &Family,
     values: &Values,
-    model: &Model,
     spec: &ParamSpec,
     rules: &[Candidate<'_>],
     file: &Weighty<f32>,
@@ -103,10 +116,15 @@ fn one(
         }
         for name in candidate.rule.theirs.split(" | ") {
             let stacked = name.contains("{E}") && !candidate.rule.ours.contains("{E}");
+            let named = |number: usize| -> Result<String, Msg> {
+                let with = [("L", candidate.layer), ("E", number)];
+                computed(values, &at, &filled(name, candidate.layer, number), &with)
+            };
             let names: Vec<String> = if stacked {
-                (0..model.experts).map(|e| filled(name, candidate.layer, e)).collect()
+                let count = spec.shape.dims().first().copied().unwrap_or(1);
+                (0..count).map(named).collect::<Result<_, _>>()?
             } else {
-                vec![filled(name, candidate.layer, candidate.expert)]
+                vec![named(candidate.expert)?]
             };
             wanted.get_or_insert_with(|| {
                 format!("{}{}", usual_prefix(family, file), names[..names.len().min(1)].concat())

@@ -1,6 +1,6 @@
 //! Expressions of a family file, evaluated over a configuration.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use minijinja::value::{Serde, Value};
@@ -8,7 +8,11 @@ use minijinja::{Environment, Error, ErrorKind, UndefinedBehavior};
 use serde_json::{Map, Value as Json, json};
 
 use super::family::{Expr, Family};
+use crate::scenario::files::Weighty;
 use crate::text::{Msg, escape};
+
+/// Numbers of a tensor that is a setting, at most.
+const LONGEST: usize = 4096;
 
 /// Steps that one expression may take.
 const FUEL: u64 = 100_000;
@@ -26,7 +30,7 @@ impl Values {
     ///
     /// # Errors
     /// An expression of the family that is none.
-    pub fn new(family: &Family, config: &Map<String, Json>, tensors: BTreeSet<String>) -> Result<Self, Msg> {
+    pub fn new(family: &Family, config: &Map<String, Json>, file: &Arc<Weighty<f32>>) -> Result<Self, Msg> {
         let mut env = Environment::new();
         env.set_undefined_behavior(UndefinedBehavior::Chainable);
         env.set_fuel(Some(FUEL));
@@ -37,9 +41,22 @@ impl Values {
         env.add_function("max", |a: Value, b: Value| a.max(b));
         env.add_function("activation_of", |name: String| activation_of(&name));
         let prefixes = family.prefixes.clone();
-        let names = Arc::new(tensors);
-        env.add_function("has_tensor", move |name: String| {
-            names.contains(&name) || prefixes.iter().any(|p| names.contains(&format!("{p}{name}")))
+        let tensor = move |file: &Weighty<f32>, name: String| -> Option<String> {
+            let all = prefixes.iter().map(|p| format!("{p}{name}")).chain([name.clone()]);
+            all.into_iter().find(|name| file.info(name).is_some())
+        };
+        let (looked, read) = (Arc::clone(file), Arc::clone(file));
+        let find = tensor.clone();
+        env.add_function("has_tensor", move |name: String| tensor(&looked, name).is_some());
+        env.add_function("numbers_of", move |name: String| -> Result<Value, Error> {
+            let wrong = |why: &str| Error::new(ErrorKind::InvalidOperation, why.to_owned());
+            let found = find(&read, name).ok_or_else(|| wrong("the file has no such tensor"))?;
+            let len = read.info(&found).map_or(0, |info| info.dims.iter().product::<usize>());
+            if len > LONGEST {
+                return Err(wrong("the tensor is too long to be a setting"));
+            }
+            let numbers = read.numbers(&found).ok_or_else(|| wrong("the tensor has no numbers"))?;
+            Ok(numbers.into_iter().map(f64::from).collect())
         });
         let mut names: BTreeMap<String, Value> = BTreeMap::new();
         for (key, value) in config {

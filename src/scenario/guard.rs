@@ -127,17 +127,18 @@ pub fn kind(name: &str, bytes: &[u8]) -> Option<Kind> {
         [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Some(Kind::Npy),
         [b'G', b'G', b'U', b'F', ..] => Some(Kind::Gguf),
         [0x89, b'H', b'D', b'F', ..] => Some(Kind::Hdf5),
-        [0x1f, 0x8b, ..] | [0x28, 0xb5, 0x2f, 0xfd, ..] | [b'B', b'Z', b'h', ..] => Some(Kind::Compressed),
-        [b'P', b'K', 3 | 5, 4 | 6, ..] if torch || has(b"data.pkl") => Some(Kind::Torch),
-        [b'P', b'K', 3 | 5, 4 | 6, ..] if ends(&[".npz"]) || has(b".npy") => Some(Kind::Npz),
-        [b'P', b'K', 3 | 5, 4 | 6, ..] => Some(Kind::Zip),
-        [0x80, 2..=5, ..] => Some(Kind::Torch),
+        // Any two bytes may be the first ones of the length of a header.
         [a, b, c, d, e, f, g, h, b'{', ..]
             if usize::try_from(u64::from_le_bytes([*a, *b, *c, *d, *e, *f, *g, *h]))
                 .is_ok_and(|n| n <= bytes.len() - 8) =>
         {
             Some(Kind::Safetensors)
         }
+        [0x1f, 0x8b, ..] | [0x28, 0xb5, 0x2f, 0xfd, ..] | [b'B', b'Z', b'h', ..] => Some(Kind::Compressed),
+        [b'P', b'K', 3 | 5, 4 | 6, ..] if torch || has(b"data.pkl") => Some(Kind::Torch),
+        [b'P', b'K', 3 | 5, 4 | 6, ..] if ends(&[".npz"]) || has(b".npy") => Some(Kind::Npz),
+        [b'P', b'K', 3 | 5, 4 | 6, ..] => Some(Kind::Zip),
+        [0x80, 2..=5, ..] => Some(Kind::Torch),
         _ if head.trim_ascii_start().starts_with(b"{") => {
             if ends(&[".index.json"]) || has(b"\"weight_map\"") {
                 Some(Kind::Index)
