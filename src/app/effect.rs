@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::debug::compare::alias::Table;
 use crate::debug::compare::{Mode, Options, Reference, Tolerance, Unopened};
+use crate::session::Session;
 use crate::text::Msg;
 use crate::trace::Rounding;
 
@@ -68,13 +69,13 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// Reads it.
-    pub fn read(self) -> Report {
+    /// Reads it; a checkpoint reads what the run of `session` does.
+    pub fn read(self, session: &Session) -> Report {
         let names = match self.map.as_deref().map(Table::open).transpose() {
             Ok(names) => names,
             Err(msg) => return Report::Failed(msg),
         };
-        match Reference::open(&self.path, &self.name, false, None) {
+        match Reference::open(&self.path, &self.name, false, None, &Reference::inputs(session, self.run)) {
             Ok(reference) => Report::Reference(Box::new(Found {
                 reference,
                 run: self.run,

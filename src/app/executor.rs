@@ -65,7 +65,7 @@ pub fn execute(app: &mut App, effects: Vec<Effect>, front: &mut dyn Front) -> bo
                 app.ui.messages.happened_at(said, &app.nav.state());
             }
             effect => {
-                let report = one(effect, front);
+                let report = one(app, effect, front);
                 take(app, report);
             }
         }
@@ -73,7 +73,7 @@ pub fn execute(app: &mut App, effects: Vec<Effect>, front: &mut dyn Front) -> bo
     quit
 }
 
-fn one(effect: Effect, front: &mut dyn Front) -> Report {
+fn one(app: &App, effect: Effect, front: &mut dyn Front) -> Report {
     let silent = |done: Result<(), Msg>| done.map_or_else(Report::Failed, |()| Report::Silent);
     match effect {
         Effect::Quit | Effect::Open(_) => Report::Silent,
@@ -98,7 +98,7 @@ fn one(effect: Effect, front: &mut dyn Front) -> Report {
                 Err(error) => Report::Failed(error.msg),
             }
         }
-        Effect::Reference(wanted) => wanted.read(),
+        Effect::Reference(wanted) => wanted.read(&app.nav.session),
     }
 }
 

@@ -8,6 +8,7 @@ use clap::ValueEnum;
 use super::compare_report::{self, Head};
 use super::global::Global;
 use super::{Failure, common, numerics, value};
+use crate::checkpoint::{Given, is_checkpoint};
 use crate::debug::compare::alias::Table;
 use crate::debug::compare::{
     Failed, Mode, Options, Policy, Reference, Tolerance, Unopened, compare, is_file_of_tensors,
@@ -84,7 +85,10 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     let (a, b) = if recorded { (b, &args.a) } else { (&args.a, b) };
     // A checkpoint reads what the reference read, unless something else is asked for.
     let mut inputs = args.inputs.clone();
-    if inputs.given().is_empty() && is_file_of_tensors(b) && crate::checkpoint::is_checkpoint(a) {
+    if !is_checkpoint(a) && is_checkpoint(b) {
+        inputs.family = None;
+    }
+    if inputs.given().is_empty() && is_file_of_tensors(b) && is_checkpoint(a) {
         inputs.inputs = Some(b.clone());
     }
     let session = common::open(a, &inputs, global, None, lang)?;
@@ -114,7 +118,9 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     }
     let asked = args.run.is_some();
     let name = &session.runs[run].name;
-    let reference = Reference::open(b, name, asked, global.precision());
+    let family = args.inputs.family.clone();
+    let given = Given { family, ..Reference::inputs(&session, run) };
+    let reference = Reference::open(b, name, asked, global.precision(), &given);
     let reference = reference.map_err(|e| unopened(e, lang))?;
     let report = match compare(&session, run, &reference, &options) {
         Ok(report) => report,

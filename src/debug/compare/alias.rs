@@ -1,4 +1,5 @@
-//! Which of our nodes a reference's tensor is: tables of names as data (`assets/aliases/*.ron`), and a person's own.
+//! Which of our nodes a reference's tensor is: tables of names as data (`assets/aliases/*.ron`, and one of each family of
+//! checkpoints, see `families`), and a person's own.
 //!
 //! A table lists names and the paths they stand for. In a name, `{L}` is a layer counted from 0, `{N}` the number of
 //! layers, `{*}` anything. In a path, `{L}` and `{*}` are what they were in the name, `{L-1}` is the layer before,
@@ -9,46 +10,42 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use regex::{Captures, Regex};
 use serde::Deserialize;
 
+use super::families;
 use super::fit::Reading;
 use super::layout::Layout;
 use super::reference::RecordedModel;
-use crate::program::{Name, NodeId, Program, ScopeKind};
+use crate::program::{Name, NodeId, Program, ScopeKind, Site};
 use crate::scenario::guard;
 use crate::text::{Msg, escape};
 
-/// The tables that come with the program. Our own paths go first.
+/// The tables that come with the program and are of no family. Our own paths go first; those of the families go before
+/// the last.
 const TABLES: &[&str] = &[
     include_str!("../../../assets/aliases/paths.ron"),
     include_str!("../../../assets/aliases/transformer_lens.ron"),
     include_str!("../../../assets/aliases/hf_outputs.ron"),
-    include_str!("../../../assets/aliases/hf_bert.ron"),
-    include_str!("../../../assets/aliases/hf_gpt2.ron"),
-    include_str!("../../../assets/aliases/hf_llama.ron"),
-    include_str!("../../../assets/aliases/hf_bart.ron"),
-    include_str!("../../../assets/aliases/hf_phi.ron"),
-    include_str!("../../../assets/aliases/hf_gptj.ron"),
     include_str!("../../../assets/aliases/pytorch.ron"),
 ];
 
 /// What a name stands for.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
-    name: String,
-    path: String,
+pub(super) struct Entry {
+    pub name: String,
+    pub path: String,
     #[serde(default)]
-    layout: Option<String>,
+    pub layout: Option<String>,
     /// Which of the node's cells it tells.
     #[serde(default)]
-    reading: Reading,
+    pub reading: Reading,
     /// Holds only where the program has this path.
     #[serde(default)]
-    needs: Option<String>,
+    pub needs: Option<String>,
 }
 
 /// A table as its file says it.
@@ -60,20 +57,24 @@ struct File {
     /// Put before every name.
     #[serde(default)]
     prefixes: Vec<String>,
-    /// Families of models whose names these are; all unless said.
-    #[serde(default)]
-    families: Vec<String>,
     names: Vec<Entry>,
 }
 
 #[derive(Clone, Debug)]
 struct Rule {
     entry: Entry,
-    pattern: Regex,
+    /// What may be before the name.
+    prefixes: Arc<[String]>,
+    /// Made when a name is first looked for: most tables are of other models.
+    pattern: OnceLock<Regex>,
     layout: Option<Layout>,
 }
 
 impl Rule {
+    fn captures<'n>(&self, name: &'n str) -> Option<Captures<'n>> {
+        self.pattern.get_or_init(|| pattern(&self.prefixes, &self.entry.name)).captures(name)
+    }
+
     /// A path of its entry with what the name holds.
     fn filled_path(path: &str, captures: &Captures<'_>) -> String {
         let mut path = path.to_owned();
@@ -113,7 +114,10 @@ pub enum Idle {
 #[derive(Clone, Debug)]
 pub struct Table {
     about: String,
+    /// Families of models whose names these are; all where there are none.
     families: Vec<String>,
+    /// Whether names are looked for here also where nobody says of which family a recording is.
+    broad: bool,
     rules: Vec<Rule>,
 }
 
@@ -139,9 +143,13 @@ pub fn tables() -> &'static [Table] {
     MADE.get_or_init(|| {
         let read = |text: &&str| {
             let file: File = options().from_str(text).expect("a table of names");
-            Table::new(file.about, &file.prefixes, file.families, file.names).expect("rules that make sense")
+            Table::new(file.about, file.prefixes, file.names).expect("rules that make sense")
         };
-        TABLES.iter().map(read).collect()
+        let mut all: Vec<Table> = TABLES.iter().map(read).collect();
+        let last = all.pop();
+        all.extend(families::tables());
+        all.extend(last);
+        all
     })
 }
 
@@ -167,7 +175,8 @@ struct Laid {
 }
 
 impl Table {
-    fn new(about: String, prefixes: &[String], families: Vec<String>, names: Vec<Entry>) -> Result<Self, Msg> {
+    pub(super) fn new(about: String, prefixes: Vec<String>, names: Vec<Entry>) -> Result<Self, Msg> {
+        let prefixes: Arc<[String]> = prefixes.into();
         let rules = names
             .into_iter()
             .map(|entry| {
@@ -176,16 +185,27 @@ impl Table {
                     return Err(msg.arg("name", escape(&entry.name)).arg("letter", letter));
                 }
                 let layout = entry.layout.as_deref().map(Layout::parse).transpose()?;
-                let pattern = pattern(prefixes, &entry.name);
-                Ok(Rule { entry, pattern, layout })
+                Ok(Rule { entry, prefixes: Arc::clone(&prefixes), pattern: OnceLock::new(), layout })
             })
             .collect::<Result<_, Msg>>()?;
-        Ok(Self { about, families, rules })
+        Ok(Self { about, families: Vec::new(), broad: true, rules })
+    }
+
+    /// As the table of a family: of these values of `model_type`, and asked also where nobody says which.
+    #[must_use]
+    pub(super) fn of_family(mut self, families: Vec<String>, broad: bool) -> Self {
+        (self.families, self.broad) = (families, broad);
+        self
+    }
+
+    /// Whether it is of the models of a value of `model_type`.
+    pub(super) fn is_of(&self, model_type: &str) -> bool {
+        self.families.iter().any(|f| f == model_type)
     }
 
     /// The path that a name stands for, as it is written, and its layout.
     pub fn path_of(&self, name: &str) -> Option<(String, Option<Layout>)> {
-        let found = self.rules.iter().find_map(|r| Some((r, r.pattern.captures(name)?)));
+        let found = self.rules.iter().find_map(|r| Some((r, r.captures(name)?)));
         found.map(|(rule, captures)| (Rule::filled_path(&rule.entry.path, &captures), rule.layout.clone()))
     }
 
@@ -229,7 +249,7 @@ impl Table {
         }
         // What is written out goes before what stands for many.
         names.sort_by_key(|e| e.name.contains('{'));
-        Self::new(file.to_owned(), &[], Vec::new(), names)
+        Self::new(file.to_owned(), Vec::new(), names)
     }
 }
 
@@ -242,8 +262,8 @@ fn twice(name: &str) -> Option<&'static str> {
 /// Every table that knows it is asked.
 pub fn canonical(name: &str) -> Vec<(String, Option<Layout>, String)> {
     let mut out = Vec::new();
-    for table in tables() {
-        if let Some((rule, captures)) = table.rules.iter().find_map(|r| Some((r, r.pattern.captures(name)?))) {
+    for table in tables().iter().filter(|t| t.broad) {
+        if let Some((rule, captures)) = table.rules.iter().find_map(|r| Some((r, r.captures(name)?))) {
             let first = rule.entry.path.split(" | ").next().unwrap_or_default().replace("{E}", "target");
             let path = Rule::filled_path(&first, &captures);
             let stack = path.replace("{S}", "decoder");
@@ -300,7 +320,7 @@ impl<'a> Resolver<'a> {
         };
         let keeps = |table: &&Table| match &model.model_type {
             Some(kind) => table.families.is_empty() || table.families.contains(kind),
-            None => table.families.is_empty() || !model.classes.values().any(own_layers),
+            None => table.families.is_empty() || table.broad && !model.classes.values().any(own_layers),
         };
         self.tables.retain(keeps);
         self
@@ -319,6 +339,25 @@ impl<'a> Resolver<'a> {
             .unwrap_or_default()
     }
 
+    /// The names that a table has for a node, likelier ones first.
+    pub(super) fn names_of(&self, node: NodeId, table: &Table) -> Vec<String> {
+        let name = &self.program.node(node).name;
+        let call = name.call.map_or(String::new(), |call| format!("gen.{call}."));
+        let layer = match name.site {
+            Site::Layer(_, layer, _) => layer.to_string(),
+            _ => "0".to_owned(),
+        };
+        let of = |rule: &Rule| {
+            let name = rule.entry.name.replace("{L}", &layer);
+            let captures = rule.captures(&name)?;
+            self.nodes(rule, &captures, &call).contains(&node).then_some(name.clone())
+        };
+        // `module.in` is what a module reads, and `module[1]` its second output.
+        let mut all: Vec<String> = table.rules.iter().filter_map(of).filter(|name| !name.ends_with(".in")).collect();
+        all.sort_by_key(|name| name.ends_with(']'));
+        all
+    }
+
     /// The rules of a person's own table that say nothing of this program and of tensors with these names.
     pub fn idle(&self, own: &Table, names: &[&str]) -> Vec<Idle> {
         let idle = |rule: &Rule| {
@@ -326,7 +365,7 @@ impl<'a> Resolver<'a> {
             for &name in names {
                 let calls = self.calls(name);
                 let captures: Vec<_> =
-                    (calls.into_iter()).filter_map(|(bare, call)| Some((rule.pattern.captures(bare)?, call))).collect();
+                    (calls.into_iter()).filter_map(|(bare, call)| Some((rule.captures(bare)?, call))).collect();
                 let Some((first, _)) = captures.first() else {
                     continue;
                 };
@@ -364,7 +403,7 @@ impl<'a> Resolver<'a> {
                 if fitting.is_some_and(|f| f != rule.entry.name) {
                     continue;
                 }
-                let Some(captures) = rule.pattern.captures(name) else {
+                let Some(captures) = rule.captures(name) else {
                     continue;
                 };
                 let target = |node| Target {

@@ -243,14 +243,14 @@ fn every_rule_of_every_table_finds_a_node_of_some_model() {
     let untied = BERT.replace("layers: [(repeat: 2)]", "layers: [(repeat: 2)], final_norm: true");
     let programs: Vec<_> =
         [BERT, GPT2, LLAMA, BART, &more, &plain, &untied, &pooled].into_iter().map(program).collect();
-    for table in tables() {
+    for table in tables().iter().filter(|t| t.broad) {
         for rule in &table.rules {
             let rest = if table.about == "paths" { "embed.target.ids" } else { "weight" };
             let name = rule.entry.name.replace("{L}", "1").replace("{N}", "2");
             let name = name.replace("{*}", rest);
             let found = programs.iter().any(|p| {
                 let resolver = Resolver::new(p, None);
-                let captures = rule.pattern.captures(&name);
+                let captures = rule.captures(&name);
                 captures.is_some_and(|c| resolver.node(rule, &c, "").is_some())
             });
             let known_absent = ["loss.", "grad."];

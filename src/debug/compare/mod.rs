@@ -7,6 +7,7 @@
 
 pub mod alias;
 mod differences;
+mod families;
 pub mod fit;
 pub mod layout;
 pub mod measure;
@@ -16,6 +17,7 @@ mod places;
 pub mod recordings;
 mod reference;
 mod report;
+mod theirs;
 mod walk;
 pub mod words;
 
@@ -23,6 +25,7 @@ use std::collections::{HashMap, HashSet};
 
 pub use measure::{CellPair, Limits, Measure, Mode, Policy, State, Tolerance, Unit};
 pub use reference::{Named, RecordedModel, Reference, Unopened, is_file_of_tensors};
+pub use theirs::theirs;
 pub use report::{Against, Checked, Difference, Place, Report, StepAt};
 
 use crate::program::{Affine, NodeId, Op, Pick, Program};

@@ -6,6 +6,8 @@ use std::path::Path;
 use super::fit::fit;
 use super::measure::Unit;
 use super::report::Against;
+use crate::checkpoint::inputs::Sides;
+use crate::checkpoint::{self, Given};
 use crate::program::{Node, NodeId};
 use crate::scenario::diagnostic::Diagnostic;
 use crate::scenario::tensors::{Stored, read_tensors};
@@ -108,11 +110,17 @@ pub struct Reference {
 
 impl Reference {
     /// The tensors of a file, or a run of a scenario, as `name` says: of several runs the one called `run`, else the
-    /// first where any will do (`asked` is false).
+    /// first where any will do (`asked` is false). A checkpoint reads `inputs`, with the family file that is given.
     ///
     /// # Errors
     /// Where the file or the scenario cannot be read, or has no such run, or the run cannot run.
-    pub fn open(name: &Path, run: &str, asked: bool, precision: Option<Precision>) -> Result<Self, Unopened> {
+    pub fn open(
+        name: &Path,
+        run: &str,
+        asked: bool,
+        precision: Option<Precision>,
+        inputs: &Given,
+    ) -> Result<Self, Unopened> {
         let called = name.to_string_lossy();
         if is_file_of_tensors(name) {
             std::fs::metadata(name).map_err(|e| {
@@ -124,13 +132,23 @@ impl Reference {
             let (other, _) = session::open_trace(name, session::Options::default())?;
             return Self::of_session(&other, run, asked);
         }
-        let Loaded { scenario, text, file, origin } = scenario::load(name).map_err(|d| Unopened::Wrong(vec![d]))?;
+        let loaded = match checkpoint::is_checkpoint(name) {
+            true => checkpoint::load(name, inputs).map(|(loaded, _)| loaded),
+            false => scenario::load(name),
+        };
+        let Loaded { scenario, text, file, origin } = loaded.map_err(|d| Unopened::Wrong(vec![d]))?;
         let options = session::Options { precision, ..session::Options::default() };
         let other = session::open(scenario, origin.as_deref(), options).map_err(|problems| {
             let told = problems.into_iter();
             Unopened::Wrong(told.map(|p| Diagnostic::located(&file, &text, p)).collect())
         })?;
         Self::of_session(&other, run, asked)
+    }
+
+    /// What a checkpoint reads that is compared with run `run`: the same ids.
+    pub fn inputs(session: &Session, run: usize) -> Given {
+        let inputs = &session.runs[run].inputs;
+        Given { rows: Sides::of(inputs.source.as_ref(), inputs.target.as_ref()), ..Given::default() }
     }
 
     /// A run of another session.

@@ -245,7 +245,8 @@ fn side(text: &str) -> (Option<Side>, &str) {
     (None, text)
 }
 
-fn unquoted(word: &str) -> &str {
+/// A word without the quotes around it.
+pub fn unquoted(word: &str) -> &str {
     let inner = word.strip_prefix('"').and_then(|w| w.strip_suffix('"'));
     inner.unwrap_or(word)
 }

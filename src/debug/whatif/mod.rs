@@ -14,7 +14,7 @@ use crate::scenario::{self, edit};
 use crate::session::Session;
 use crate::text::Msg;
 
-pub use command::{Change, Command, Operation, Slip};
+pub use command::{Change, Command, Operation, Slip, unquoted};
 pub use report::{Before, Changed, Changes, Prediction, Report, predictions, step_changed};
 pub use resolve::EditContext;
 pub use save::saved;

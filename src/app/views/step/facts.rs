@@ -4,12 +4,13 @@
 use crate::app::measure::Part;
 use crate::app::navigator::{Navigator, Plane};
 use crate::app::what_if::Edits;
+use crate::debug::compare::theirs;
 use crate::debug::whatif::Before;
 use crate::explain::Explainer;
 use crate::program::{Name, NodeId, Role, ScopeKind, Site, Unary};
 use crate::session::generation::frame_of;
 use crate::tensor::{Axis, DType};
-use crate::text::{Msg, NumberFormat};
+use crate::text::{Msg, NumberFormat, escape};
 use crate::trace::AnyValue;
 
 /// Facts, as messages.
@@ -28,7 +29,13 @@ pub fn facts(nav: &Navigator, edits: &Edits, number: NumberFormat) -> Facts {
     let program = &nav.session.runs[view.run].program;
     let node = program.node(view.node);
     lines.push(Msg::new("tui.fact.shape").arg("path", &node.path).arg("shape", node.shape).arg("op", node.op.name()));
+    if let Some(name) = theirs(&nav.session, view.run, view.node) {
+        lines.push(Msg::new("tui.fact.theirs").arg("name", escape(&name)));
+    }
     let Some(value) = nav.trace(view.run).and_then(|t| t.get(view.node)) else {
+        if nav.session.progress(view.run).is_some() {
+            lines.push(Msg::new("tui.fact.not_yet"));
+        }
         return Facts { lines };
     };
     let show = |x: f64| number.format_nonzero(x);
