@@ -4,7 +4,7 @@
 //! order of variants is the order of help. What an action needs beyond its name is its argument ([`Arg`]).
 
 use super::args::{
-    Arg, BreakSpec, Change, Choice, CompareArgs, Completes, ExportArgs, Expression, FileName, Mode, Place, RunName,
+    Arg, BreakSpec, Change, Choice, CompareArgs, Completes, ExportArgs, Expression, FileName, Mode, Place, RunName, Sentence,
     Setting, Sides, SourceLine, Speed, StepTarget, Text, Train, TreeArgs, UpdateNumber,
 };
 use super::grammar::{self, Slip};
@@ -193,6 +193,7 @@ macro_rules! action_table {
                 Quiz(Text) "quiz" => quiz::quiz;
                 Answer(Text) "answer" => quiz::answer;
                 Edit(Change) "edit" => what_if::edit;
+                Input(Sentence) "input" => what_if::input;
                 EditCell "edit-cell" => what_if::begin_edit;
                 Ablate(Change) "ablate" => what_if::ablate;
                 Undo "undo" => what_if::undo;

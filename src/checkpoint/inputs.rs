@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::scenario::files::Weighty;
+use crate::model::Sequences;
 use crate::scenario::schema::Input;
 use crate::text::{Msg, escape};
 
@@ -25,6 +26,12 @@ pub struct Given {
     pub types: Option<Vec<i64>>,
     /// A file of tensors whose `input_ids`, `attention_mask`, `token_type_ids` and `decoder_input_ids` are read.
     pub file: Option<PathBuf>,
+    /// The text is what a user says, and the model reads what its chat template makes of it.
+    pub chat: bool,
+    /// Instructions before what the user says.
+    pub system: Option<String>,
+    /// What another run reads, as ids, where nothing else is given.
+    pub rows: Option<Sides>,
     /// A family file of the user's own.
     pub family: Option<PathBuf>,
 }
@@ -32,7 +39,8 @@ pub struct Given {
 impl Given {
     /// Whether no input is given.
     pub fn is_empty(&self) -> bool {
-        *self == Self { family: self.family.clone(), ..Self::default() }
+        let how = Self { family: self.family.clone(), chat: self.chat, system: self.system.clone(), ..Self::default() };
+        *self == how
     }
 }
 
@@ -65,6 +73,21 @@ pub struct Sides {
 }
 
 impl Sides {
+    /// What another run reads; `None` where it reads no ids.
+    pub fn of(source: Option<&Sequences>, target: Option<&Sequences>) -> Option<Self> {
+        let rows = |s: &Sequences| s.ids.chunks(s.tokens().max(1)).map(<[i64]>::to_vec).collect::<Rows>();
+        let by_token = |s: &Sequences| s.tokens().max(1);
+        let (first, second) = match source {
+            Some(source) => (source, target),
+            None => (target?, None),
+        };
+        let per = by_token(first);
+        let mask = first.real.as_ref().map(|real| real.chunks(per).map(<[bool]>::to_vec).collect());
+        let types = first.types.as_ref().map(|types| types.chunks(per).map(<[i64]>::to_vec).collect());
+        let sides = Self { ids: rows(first), target: second.map(rows), mask, types };
+        (!sides.ids.is_empty()).then_some(sides)
+    }
+
     /// The inputs in a file of tensors.
     ///
     /// # Errors

@@ -4,6 +4,7 @@
 //! Nothing here knows a family: [`family`] files say what a configuration means (`settings`) and which tensors the
 //! parameters are (`tensors`).
 
+pub mod chat;
 pub mod family;
 mod gguf;
 pub mod inputs;
@@ -16,6 +17,7 @@ mod values;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde_json::{Map, Value as Json};
 
@@ -82,8 +84,8 @@ pub fn open(source: &Path, given: &Given) -> Result<Opened, Diagnostic> {
         (config, opened()?)
     };
     let family = family_of(&place, given, &config).map_err(whole)?;
-    let in_file: BTreeSet<String> = tensors.names().map(str::to_owned).collect();
-    let values = values::Values::new(&family, &config, in_file).map_err(whole)?;
+    let tensors = Arc::new(tensors);
+    let values = values::Values::new(&family, &config, &tensors).map_err(whole)?;
     let model = settings::model(&family, &values).map_err(whole)?;
     let vocab = VocabSizes { source: model.source_words, target: model.target_words };
     if let Some(problem) = validate(&model.config, vocab).into_iter().next() {
@@ -103,7 +105,9 @@ pub fn open(source: &Path, given: &Given) -> Result<Opened, Diagnostic> {
     let generation = generation(&place, &config).map_err(whole)?;
     let tokenizer = tokenizer(&place, tensors.gguf()).map_err(whole)?;
     let mut notes = Vec::new();
-    let reads = runs::Reads { family: &family, values: &values, model: &model, tokenizer: tokenizer.as_ref() };
+    let chat = given.chat.then(|| chat::Chat::open(source)).transpose().map_err(whole)?;
+    let (tokenizer, chat) = (tokenizer.as_ref(), chat.as_ref());
+    let reads = runs::Reads { family: &family, values: &values, model: &model, tokenizer, chat };
     let mut scenario = runs::scenario(&reads, given, &generation, &mut notes).map_err(whole)?;
     scenario.name = called(source);
     scenario.precision = Precision::F32;

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value as Json};
 
+use super::chat::Chat;
 use super::family::{Expr, Family};
 use super::inputs::{Given, Sides, flags, input};
 use super::settings::Model;
@@ -32,6 +33,8 @@ pub struct Reads<'a> {
     pub model: &'a Model,
     /// Its tokenizer and the file of it.
     pub tokenizer: Option<&'a (Tokenizer, String)>,
+    /// Its chat template, where what is read goes through it.
+    pub chat: Option<&'a Chat>,
 }
 
 /// The scenario without its weights.
@@ -95,11 +98,11 @@ fn ends(generation: &Map<String, Json>) -> Option<Vec<i64>> {
 
 /// What is read: as given, or a default.
 fn sides(reads: &Reads<'_>, given: &Given, notes: &mut Vec<Msg>) -> Result<Sides, Msg> {
-    let Reads { family, values, model, tokenizer } = *reads;
+    let Reads { family, values, model, tokenizer, chat } = *reads;
     let both = model.config.encoder.is_some() && model.config.decoder.is_some();
     let mut sides = match &given.file {
         Some(path) => Sides::open(path)?,
-        None => Sides::default(),
+        None => given.rows.clone().unwrap_or_default(),
     };
     let ids = |ids: Vec<u32>| -> Vec<i64> { ids.into_iter().map(i64::from).collect() };
     let encode = |text: &str, pair: Option<&str>| {
@@ -112,7 +115,14 @@ fn sides(reads: &Reads<'_>, given: &Given, notes: &mut Vec<Msg>) -> Result<Sides
         text = Some(SENTENCE);
     }
     if let Some(text) = text {
-        let e = encode(text, given.pair.as_deref())?;
+        let e = match chat {
+            // The template writes special tokens itself.
+            Some(chat) => {
+                let (tokenizer, _) = tokenizer.ok_or_else(|| Msg::new("checkpoint.no_tokenizer"))?;
+                tokenizer.encode(&chat.render(given.system.as_deref(), text)?, None, false)?
+            }
+            None => encode(text, given.pair.as_deref())?,
+        };
         if e.ids.is_empty() {
             return Err(Msg::new("scenario.no_tokens"));
         }

@@ -42,6 +42,12 @@ pub struct Args {
     /// A recording whose inputs are read.
     #[arg(id = "input_file", long = "inputs", value_name = "FILE")]
     pub inputs: Option<PathBuf>,
+    /// Whether the text goes through the chat template.
+    #[arg(id = "input_chat", long = "chat", conflicts_with_all = ["input_pair", "input_ids", "input_file"])]
+    pub chat: bool,
+    /// Instructions before the text.
+    #[arg(id = "input_system", long = "system", value_name = "TEXT", requires = "input_chat")]
+    pub system: Option<String>,
     /// A family file.
     #[arg(id = "input_family", long = "family", value_name = "FILE")]
     pub family: Option<PathBuf>,
@@ -59,6 +65,9 @@ impl Args {
             target_ids: ids(&self.target_ids),
             mask: ids(&self.mask),
             types: ids(&self.types),
+            chat: self.chat,
+            system: self.system.clone(),
+            rows: None,
             file: self.inputs.clone(),
             family: self.family.clone(),
         }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use super::Failure;
+use crate::checkpoint::chat::Chat;
 use crate::source::Tokenizer;
 use crate::text::{Align, Cells, Lang, Msg, escape, tr};
 
@@ -22,6 +23,12 @@ pub struct Args {
     /// The second text of a pair.
     #[arg(long, value_name = "TEXT", requires = "text", allow_hyphen_values = true)]
     pub pair: Option<String>,
+    /// The text is what a user says: its chat template makes the text that is cut.
+    #[arg(long, requires = "text", conflicts_with = "pair")]
+    pub chat: bool,
+    /// Instructions before it.
+    #[arg(long, value_name = "TEXT", requires = "chat", allow_hyphen_values = true)]
+    pub system: Option<String>,
     /// Leave out the tokens that the tokenizer adds around a text.
     #[arg(long, conflicts_with = "decode")]
     pub no_special_tokens: bool,
@@ -49,7 +56,13 @@ pub fn run(args: &Args, lang: Lang) -> Result<(), Failure> {
         }
     } else {
         let text = args.text.as_deref().unwrap_or_default();
-        let e = tokenizer.encode(text, args.pair.as_deref(), !args.no_special_tokens)?;
+        let e = if args.chat {
+            // The template writes special tokens itself.
+            let said = Chat::open(&args.source)?.render(args.system.as_deref(), text)?;
+            tokenizer.encode(&said, None, false)?
+        } else {
+            tokenizer.encode(text, args.pair.as_deref(), !args.no_special_tokens)?
+        };
         if args.json {
             let json = json!({"ids": e.ids, "tokens": e.tokens, "offsets": e.offsets, "type_ids": e.type_ids});
             writeln!(out, "{json}")?;

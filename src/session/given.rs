@@ -35,4 +35,16 @@ impl Session {
         }
         Ok(scenario)
     }
+
+    /// What run `run` reads first: the text of the encoder, else of the decoder; sentences with ` / ` between them.
+    pub fn text_of(&self, run: usize) -> String {
+        let inputs = &self.runs[run].inputs;
+        let (read, words) = match (&inputs.source, &inputs.target) {
+            (Some(source), _) => (source, &self.source_words),
+            (None, Some(target)) => (target, &self.target_words),
+            (None, None) => return String::new(),
+        };
+        let rows = read.ids.chunks(read.tokens().max(1));
+        rows.map(|ids| words.text_of(ids)).collect::<Vec<_>>().join(" / ")
+    }
 }

@@ -13,7 +13,7 @@ use crate::trace::RoundMode;
 
 pub use compare::CompareArgs;
 pub use runs::{Sides, Train, UpdateNumber};
-pub use texts::{BreakSpec, Change, Expression, FileName, RunName, SourceLine, Text, TreeArgs};
+pub use texts::{BreakSpec, Change, Expression, FileName, RunName, Sentence, SourceLine, Text, TreeArgs};
 
 /// What completes an argument besides its fixed words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

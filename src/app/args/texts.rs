@@ -33,6 +33,8 @@ texts! {
     BreakSpec "[STEP | NAME | EXPRESSION | op:NAME] [if CONDITION]" Expression;
     /// What is changed, or ablated; empty: the list, or what is under the cursor.
     Change "[NAME[I,J] = VALUE | head NAME.I | layer NAME | token …]" Places;
+    /// A text that the model reads; empty: the one that it reads now.
+    Sentence "[TEXT]" Words;
     /// A run; empty: the next one, or the one looked at.
     RunName "[RUN]" Runs;
     /// A source and its inputs, as on the command line.

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::app::action::Action;
 use crate::app::answer::{Answer, Row};
 use crate::app::app::{App, file_stem};
-use crate::app::args::{Change, FileName};
+use crate::app::args::{Change, FileName, Sentence};
 use crate::app::effect::Effect;
 use crate::app::messages::Level;
 use crate::app::navigator::Navigator;
@@ -25,6 +25,15 @@ const MAX_PROBLEMS: usize = 3;
 /// `edit [CHANGE]`: without one, all edits and what they came to in the run looked at.
 pub fn edit(app: &mut App, Change(text): &Change) {
     if text.is_empty() { list(app) } else { apply(app, text, Command::edit(text)) }
+}
+
+/// `input [TEXT]`: another text is read; without one, says what is read now.
+pub fn input(app: &mut App, Sentence(text): &Sentence) {
+    if text.is_empty() {
+        let read = app.nav.session.text_of(app.nav.run_here());
+        return app.ui.say(Level::Info, Msg::new("edit.reads").arg("text", escape(&read)));
+    }
+    apply(app, text, Ok(Command::Input(whatif::unquoted(text).to_owned())));
 }
 
 /// `ablate [WHAT]`.
