@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use rayon::prelude::*;
 use safetensors::Dtype;
 use serde::Deserialize;
 
@@ -16,7 +16,7 @@ use super::tensors::{Stored, Tensors, read_wanted};
 use crate::source::gguf::Gguf;
 use crate::source::tensor_file::widen;
 use crate::source::{Mapped, NumberType, TensorFile};
-use crate::tensor::Real;
+use crate::tensor::{Precision, Real};
 use crate::text::{Msg, escape};
 
 /// What is known of a tensor without reading it.
@@ -161,17 +161,39 @@ impl<T: Real> Weighty<T> {
         if size == 0 {
             return None;
         }
-        let blocks = CHUNK.div_ceil(elements);
         let mut out = vec![T::default(); bytes.len() / size * elements];
-        let known = out.par_chunks_mut(blocks * elements).zip(bytes.par_chunks(blocks * size)).all(|(out, bytes)| {
+        let known = AtomicBool::new(true);
+        in_chunks(&mut out, elements, CHUNK, |from, out| {
+            let (from, count) = (from / elements * size, out.len() / elements * size);
             let mut cells = out.iter_mut();
-            widen(entry.number_type, bytes, |x| {
+            let read = widen(entry.number_type, &bytes[from..from + count], |x| {
                 if let Some(cell) = cells.next() {
                     *cell = T::from_f64(x);
                 }
-            })
+            });
+            if !read {
+                known.store(false, Ordering::Relaxed);
+            }
         });
-        known.then_some(out)
+        known.into_inner().then_some(out)
+    }
+
+    /// The numbers of a tensor where they are in the file; `None` where they are of another type there, or not aligned.
+    pub fn in_place(&self, name: &str) -> Option<crate::tensor::mapped::Mapped<T>> {
+        let file = &self.files[self.tensors.get(name).filter(|_| self.read.is_none())?.file];
+        let entry = file.get(name)?;
+        let stored = match T::PRECISION {
+            Precision::F32 => Dtype::F32,
+            Precision::F64 => Dtype::F64,
+        };
+        let same = entry.number_type == NumberType::Plain(stored) && entry.range.len() % size_of::<T>() == 0;
+        let map = file.file().map().filter(|_| same)?;
+        crate::tensor::mapped::Mapped::new(map, entry.range.start, entry.range.len() / size_of::<T>())
+    }
+
+    /// Whether numbers are read from the file when they are asked for, not before.
+    pub fn is_mapped(&self) -> bool {
+        self.read.is_none()
     }
 
     /// The numbers of a tensor as `plan` rewrites it; `None` where it has none.
@@ -180,14 +202,35 @@ impl<T: Real> Weighty<T> {
         if plan.is_plain() {
             return Some(numbers);
         }
-        let len: usize = plan.dims().iter().product();
-        let each = |i| T::from_f64(plan.element(i, |at| numbers[at].to_f64()));
-        Some((0..len).into_par_iter().with_min_len(CHUNK).map(each).collect())
+        let mut out = vec![T::default(); plan.dims().iter().product()];
+        in_chunks(&mut out, 1, CHUNK, |from, out| {
+            for (i, cell) in out.iter_mut().enumerate() {
+                *cell = T::from_f64(plan.element(from + i, |at| numbers[at].to_f64()));
+            }
+        });
+        Some(out)
     }
 }
 
-/// Elements that one task widens.
-const CHUNK: usize = 1 << 15;
+/// Elements that are worth a thread.
+const CHUNK: usize = 1 << 18;
+
+/// Fills `out` in parts of whole blocks of `block` elements, of which `worth` are worth a thread, each with the index of its first element, on all cores. In
+/// threads of its own: weights are widened while others wait for them, and a job of the shared pool could be one of those.
+pub(super) fn in_chunks<T: Send>(out: &mut [T], block: usize, worth: usize, fill: impl Fn(usize, &mut [T]) + Sync) {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let parts = (out.len() / worth).clamp(1, cores);
+    let each = out.len().div_ceil(parts).next_multiple_of(block).max(1);
+    if parts == 1 {
+        return fill(0, out);
+    }
+    std::thread::scope(|scope| {
+        for (i, part) in out.chunks_mut(each).enumerate() {
+            let fill = &fill;
+            scope.spawn(move || fill(i * each, part));
+        }
+    });
+}
 
 fn broken(name: &str, why: &str) -> Msg {
     Msg::new("weights.broken_file").arg("file", escape(name)).arg("why", escape(why))

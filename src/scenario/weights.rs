@@ -2,16 +2,15 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use globset::GlobBuilder;
-use rayon::prelude::*;
-
 use super::diagnostic::{Problem, nearest};
-use super::files::Weighty;
+use super::files::{Weighty, in_chunks};
 use super::rewrite::{self, Plan, Rewrite};
 use super::schema::{Init, WeightFile, WeightValue, Weights};
 use crate::model::params::{ParamRole, ParamSpec};
-use crate::tensor::{Real, Shape, Tensor, Value};
+use crate::tensor::{Buffer, Real, Shape, Tensor, Value};
 use crate::text::{Msg, escape};
 use crate::trace::Bindings;
 
@@ -56,14 +55,14 @@ pub fn load<T: Real>(
         }
         problems.push(problem);
     }
-    let mut files: Vec<(usize, Weighty<T>)> = Vec::new();
+    let mut files: Vec<(usize, Arc<Weighty<T>>)> = Vec::new();
     for (i, file) in weights.files.iter().enumerate().filter(|_| !all_there) {
         let at = format!("weights.files[{i}]");
         let wanted: BTreeSet<String> = specs.iter().flat_map(|spec| Source::of(file, &spec.path).from).collect();
         match Weighty::open(&file.path, locate, &|name| wanted.contains(name)) {
             Ok(tensors) => {
                 problems.extend(names(&at, file, &known, &tensors));
-                files.push((i, tensors));
+                files.push((i, Arc::new(tensors)));
             }
             Err(msg) => {
                 let absent = msg.key == "scenario.unreadable" || msg.key == "source.unreadable";
@@ -136,9 +135,8 @@ pub fn load<T: Real>(
     }
     coverage.initialised = to_make.len();
     coverage.idle = idle(weights, specs);
-    let made: Vec<(&str, Tensor<T>)> =
-        to_make.par_iter().map(|(spec, init)| (spec.path.as_str(), make(spec, *init, weights.seed))).collect();
-    bindings.extend(made.into_iter().map(|(path, tensor)| (path.into(), Value::Float(tensor))));
+    let made = to_make.into_iter().map(|(spec, init)| (spec.path.as_str(), make(spec, init, weights.seed)));
+    bindings.extend(made.map(|(path, tensor)| (path.into(), Value::Float(tensor))));
     Ok((bindings, coverage))
 }
 
@@ -166,8 +164,8 @@ impl<'w> Source<'w> {
     }
 
     /// The parameter; `None` where the file does not have its tensors.
-    fn read<T: Real>(&self, tensors: &Weighty<T>, spec: &ParamSpec, at: &str) -> Result<Option<Tensor<T>>, Problem> {
-        let mut data = Vec::new();
+    fn read<T: Real>(&self, tensors: &Arc<Weighty<T>>, spec: &ParamSpec, at: &str) -> Result<Option<Tensor<T>>, Problem> {
+        let mut parts: Vec<(String, Plan)> = Vec::new();
         for name in &self.from {
             let Some(info) = tensors.info(name) else {
                 return Ok(None);
@@ -188,16 +186,33 @@ impl<'w> Source<'w> {
                 let msg = Msg::new("weights.file_shape").arg("path", &spec.path).arg("found", rewrite::shape(&found));
                 return Err(Problem::new(at, msg.arg("wanted", spec.shape)));
             }
-            let Some(numbers) = tensors.rewritten(name, &plan) else {
-                return Ok(None);
-            };
-            if data.is_empty() {
-                data = numbers;
-            } else {
-                data.extend(numbers);
-            }
+            parts.push((name.clone(), plan));
         }
-        Ok(Some(Tensor::new(spec.shape, data)))
+        if let [(name, plan)] = parts.as_slice()
+            && plan.is_plain()
+            && let Some(mapped) = tensors.in_place(name)
+        {
+            return Ok(Some(Tensor::new(spec.shape, mapped)));
+        }
+        let file = Arc::clone(tensors);
+        let numbers = move || -> Option<Vec<T>> {
+            let mut data = Vec::new();
+            for (name, plan) in &parts {
+                let numbers = file.rewritten(name, plan)?;
+                if data.is_empty() {
+                    data = numbers;
+                } else {
+                    data.extend(numbers);
+                }
+            }
+            Some(data)
+        };
+        if tensors.is_mapped() {
+            // Of a type that is read, as was looked at above: there are numbers.
+            let later = Buffer::later(spec.shape.len(), move || numbers().unwrap_or_default());
+            return Ok(Some(Tensor::new(spec.shape, later)));
+        }
+        Ok(numbers().map(|data| Tensor::new(spec.shape, data)))
     }
 }
 
@@ -338,6 +353,9 @@ fn idle(weights: &Weights, specs: &[ParamSpec]) -> Vec<String> {
     patterns.filter(|p| *p != "*" && !specs.iter().any(|s| fits(p, &s.path))).cloned().collect()
 }
 
+/// Numbers that are worth a thread to draw them.
+const DRAWN: usize = 1 << 14;
+
 /// Number `i` of the stream of `path`, uniform in [0, 1).
 fn uniform(seed: u64, path: &str, i: u64) -> f64 {
     use crate::program::{Random, RandomKind};
@@ -345,7 +363,13 @@ fn uniform(seed: u64, path: &str, i: u64) -> f64 {
     Random { seed, stream, kind: RandomKind::Uniform }.eval::<f64>(i)
 }
 
+/// A parameter that an initialiser makes: its numbers are drawn when they are first looked at.
 fn make<T: Real>(spec: &ParamSpec, init: Init, seed: u64) -> Tensor<T> {
+    let (shape, spec) = (spec.shape, spec.clone());
+    Tensor::new(shape, Buffer::later(shape.len(), move || draw(&spec, init, seed)))
+}
+
+fn draw<T: Real>(spec: &ParamSpec, init: Init, seed: u64) -> Vec<T> {
     let n = spec.shape.len();
     let (fan_in, fan_out) = match spec.role {
         ParamRole::Weight { fan_in, fan_out } => (fan_in, fan_out),
@@ -360,7 +384,7 @@ fn make<T: Real>(spec: &ParamSpec, init: Init, seed: u64) -> Tensor<T> {
         _ => None,
     };
     let u = |i: usize| uniform(seed, &spec.path, i as u64);
-    let draw = |i: usize| -> f64 {
+    let number = |i: usize| -> f64 {
         if let Some(c) = fixed {
             return c;
         }
@@ -378,8 +402,13 @@ fn make<T: Real>(spec: &ParamSpec, init: Init, seed: u64) -> Tensor<T> {
             Init::Constant(c) => c,
         }
     };
-    let data: Vec<T> = (0..n).into_par_iter().with_min_len(4096).map(|i| T::from_f64(draw(i))).collect();
-    Tensor::new(spec.shape, data)
+    let mut data = vec![T::default(); n];
+    in_chunks(&mut data, 1, DRAWN, |from, part| {
+        for (i, cell) in part.iter_mut().enumerate() {
+            *cell = T::from_f64(number(from + i));
+        }
+    });
+    data
 }
 
 #[cfg(test)]

@@ -46,6 +46,11 @@ impl Mapped {
         Ok(Self { path: Arc::new(path.to_owned()), map })
     }
 
+    /// The map itself; `None` for an empty file.
+    pub fn map(&self) -> Option<&Arc<Mmap>> {
+        self.map.as_ref()
+    }
+
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path

@@ -13,4 +13,4 @@ pub use number_type::NumberType;
 pub use real::{Precision, Real};
 pub use shape::{Axis, MAX_RANK, Shape};
 pub use slice::{Pick, ResolvedSlice, Slice};
-pub use store::{DType, Elem, Pool, Tensor, Value};
+pub use store::{Buffer, DType, Elem, Pool, Tensor, Value};

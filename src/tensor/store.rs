@@ -1,8 +1,8 @@
 //! Tensor storage: shared, contiguous, row-major; freed memory goes back to a pool.
 
 use std::collections::HashMap;
-use std::fmt::Debug;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::fmt::{self, Debug};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
@@ -50,7 +50,7 @@ impl<E: Elem> Pool<E> {
         // Pages of the class that are never written are never mapped.
         let mut data = reused.unwrap_or_else(|| vec![E::default(); class]);
         data.resize(len, E::default());
-        Buffer { data, home: Some(Arc::clone(self)), mapped: None }
+        Buffer { data, home: Some(Arc::clone(self)), elsewhere: None }
     }
 }
 
@@ -68,8 +68,40 @@ fn class(len: usize) -> usize {
 pub struct Buffer<E: Elem> {
     data: Vec<E>,
     home: Option<Arc<Pool<E>>>,
-    /// Elements of a file, instead of `data`.
-    mapped: Option<Mapped<E>>,
+    /// Where the elements are, where not in `data`.
+    elsewhere: Option<Elsewhere<E>>,
+}
+
+/// Elements that are not in a buffer of their own.
+#[derive(Debug)]
+enum Elsewhere<E: Elem> {
+    /// In a file.
+    Mapped(Mapped<E>),
+    /// Made when they are first looked at.
+    Later(Later<E>),
+}
+
+/// Elements that are made when they are first looked at.
+struct Later<E> {
+    len: usize,
+    made: OnceLock<Vec<E>>,
+    make: Box<dyn Fn() -> Vec<E> + Send + Sync>,
+}
+
+impl<E: Elem> Later<E> {
+    fn get(&self) -> &[E] {
+        self.made.get_or_init(|| {
+            let made = (self.make)();
+            assert_eq!(made.len(), self.len, "as many elements as were promised");
+            made
+        })
+    }
+}
+
+impl<E> fmt::Debug for Later<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Later({} elements, made: {})", self.len, self.made.get().is_some())
+    }
 }
 
 impl<E: Elem> Buffer<E> {
@@ -79,19 +111,37 @@ impl<E: Elem> Buffer<E> {
     }
 
     fn as_slice(&self) -> &[E] {
-        self.mapped.as_ref().map_or(&self.data, Mapped::as_slice)
+        match &self.elsewhere {
+            None => &self.data,
+            Some(Elsewhere::Mapped(mapped)) => mapped.as_slice(),
+            Some(Elsewhere::Later(later)) => later.get(),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match &self.elsewhere {
+            Some(Elsewhere::Later(later)) => later.len,
+            _ => self.as_slice().len(),
+        }
+    }
+
+    /// `len` elements that `make` gives when they are first looked at. It must not wait for work that may look at them: no
+    /// shared pool of threads.
+    pub fn later(len: usize, make: impl Fn() -> Vec<E> + Send + Sync + 'static) -> Self {
+        let later = Later { len, made: OnceLock::new(), make: Box::new(make) };
+        Self { data: Vec::new(), home: None, elsewhere: Some(Elsewhere::Later(later)) }
     }
 }
 
 impl<E: Elem> From<Vec<E>> for Buffer<E> {
     fn from(data: Vec<E>) -> Self {
-        Self { data, home: None, mapped: None }
+        Self { data, home: None, elsewhere: None }
     }
 }
 
 impl<E: Plain> From<Mapped<E>> for Buffer<E> {
     fn from(mapped: Mapped<E>) -> Self {
-        Self { data: Vec::new(), home: None, mapped: Some(mapped) }
+        Self { data: Vec::new(), home: None, elsewhere: Some(Elsewhere::Mapped(mapped)) }
     }
 }
 
@@ -118,7 +168,7 @@ impl<E: Elem> Tensor<E> {
     /// Where the lengths differ.
     pub fn new(shape: Shape, data: impl Into<Buffer<E>>) -> Self {
         let data = data.into();
-        let len = data.as_slice().len();
+        let len = data.len();
         assert_eq!(shape.len(), len, "shape {shape} does not hold {len} elements");
         Self { shape, data: Arc::new(data) }
     }
