@@ -109,7 +109,7 @@ impl App {
         if self.ui.motion.is_some() {
             return Some(super::motion::FRAME);
         }
-        let busy = self.views.is_busy() || self.nav.numbers.is_busy();
+        let busy = self.views.is_busy() || self.nav.numbers.is_busy() || self.nav.session.going().is_some();
         self.ui.play.interval().or(self.ui.count_interval()).or(busy.then_some(POLL))
     }
 

@@ -246,6 +246,11 @@ impl Measures {
         make: impl FnOnce(&Owned) -> Option<T> + Send + 'static,
     ) -> Option<Arc<T>> {
         self.of_session(of.session);
+        // A run that goes on is not waited for: what it has not computed yet is asked for again.
+        if !of.is_there() {
+            self.waiting.set(of.session.progress(of.run).is_some());
+            return None;
+        }
         let mut slots = slots.borrow_mut();
         match slots.get(&key) {
             Some(Slot::Ready(made)) => return Some(Arc::clone(made)),
@@ -282,6 +287,10 @@ impl Measures {
 impl Origin<'_> {
     fn key(&self) -> Key {
         (self.run, self.node, self.round)
+    }
+
+    fn is_there(&self) -> bool {
+        self.round.is_some() || self.session.trace(self.run).is_ok_and(|trace| trace.reached(self.node))
     }
 
     fn len(&self) -> usize {

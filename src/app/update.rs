@@ -1,16 +1,25 @@
 //! How input changes the application.
 
-use super::action::Action;
+use std::sync::Arc;
+
+use super::action::{Action, Group};
 use super::app::App;
 use super::breakpoints;
 use super::commands::perform;
 use super::effect::Effect;
 use super::input::Input;
+use super::messages::Level;
 use super::motion::Motion;
 use super::overlay::Overlay;
 use super::record::{place_commands, record};
 use super::view::View;
-use crate::text::Msg;
+use crate::text::{Msg, escape};
+
+/// Whether an action may read numbers of runs that nobody looked at yet.
+fn reads(action: &Action) -> bool {
+    !matches!(action.spec().group, Group::Walk | Group::Move | Group::View | Group::App)
+        || matches!(action, Action::Train(_) | Action::Update(_))
+}
 
 impl App {
     /// Takes in one event; says what is to be done outside.
@@ -44,6 +53,13 @@ impl App {
     pub fn act(&mut self, action: Action) -> Vec<Effect> {
         // Esc ends what takes long before anything else.
         let stops = action == Action::Interrupt || action == Action::Cancel && self.ui.overlays.is_empty();
+        if action == Action::Interrupt
+            && let Some(run) = self.nav.session.going().filter(|_| self.nav.session.stop())
+        {
+            let name = escape(&self.nav.session.runs[run].name).into_owned();
+            self.ui.say(Level::Info, Msg::new("tui.said.stopped").arg("run", name));
+            return Vec::new();
+        }
         if stops && self.views.stop() && action == Action::Cancel {
             self.settle();
             return Vec::new();
@@ -61,15 +77,28 @@ impl App {
         let said = self.ui.messages.said();
         let here = place_commands(&self.nav);
         if let Some(rest) = self.ui.update(action, &self.nav) {
-            let (views, mut cx) = self.split();
-            if !views.act(&rest, &mut cx) {
-                perform(self, &rest);
-            }
+            self.with_numbers(&rest);
         }
         self.settle();
         self.ui.messages.happened_at(said, &self.nav.state());
         record(&mut self.ui, &self.nav, &mut self.placed, recorded, &here, said);
         std::mem::take(&mut self.ui.effects)
+    }
+
+    /// Does what the interface left of an action. What reads numbers waits for a run that was not begun; while one goes on
+    /// it is refused.
+    fn with_numbers(&mut self, action: &Action) {
+        let session = Arc::clone(&self.nav.session);
+        if let Some(run) = session.going().filter(|_| reads(action) && action.spec().group != Group::Find) {
+            let share = session.progress(run).map_or(0.0, |p| p.share * 100.0);
+            let msg = Msg::new("tui.said.running").arg("run", escape(&session.runs[run].name));
+            return self.ui.say(Level::Info, msg.arg("share", format!("{share:.0}")));
+        }
+        let _patient = (reads(action) && session.going().is_none()).then(|| session.patiently());
+        let (views, mut cx) = self.split();
+        if !views.act(action, &mut cx) {
+            perform(self, action);
+        }
     }
 
     /// Whether a breakpoint is about the step at a position of the list.

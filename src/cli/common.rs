@@ -86,6 +86,7 @@ pub fn open_at(
         precision: global.precision(),
         detail,
         update: update.unwrap_or(1) as u64,
+        budget: global.budget,
         ..session::Options::default()
     };
     open_with(arg, inputs, options, lang)

@@ -113,6 +113,7 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
         precision: global.precision(),
         rounding: global.rounding(),
         update: args.update.unwrap_or(1) as u64,
+        budget: global.budget,
         ..session::Options::default()
     };
     let session = common::open_loaded(loaded, options, lang)?;

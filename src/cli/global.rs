@@ -27,6 +27,9 @@ pub struct Global {
     pub(super) digits: Option<NumberFormat>,
     #[arg(long, global = true, value_name = "FORMAT", value_parser = value::number_format)]
     pub(super) number_format: Option<NumberFormat>,
+    /// Bytes of computed values that a run keeps.
+    #[arg(long, global = true, value_name = "SIZE", value_parser = value::bytes)]
+    pub budget: Option<u64>,
     #[arg(short, long, global = true, action = clap::ArgAction::Help)]
     help: Option<bool>,
     #[arg(short = 'V', long, action = clap::ArgAction::Version)]

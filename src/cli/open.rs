@@ -170,6 +170,10 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
         let scenario = args.scenario().display().to_string();
         return Err(Msg::new("tui.not_a_terminal").arg("scenario", escape(&scenario)).into());
     }
+    // Commands of a script need numbers; without one, the first frame does not wait for the run.
+    if commands.is_none() {
+        session.in_background();
+    }
     let mut app = App::new(session, run, chosen.settings);
     app.live = common::live(&args.scenario(), &args.inputs, global, args.watch, lang);
     app.ui.keymap = chosen.keymap;

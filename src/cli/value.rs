@@ -178,6 +178,24 @@ pub(super) fn size(text: &str) -> Result<Size, Told> {
         .ok_or_else(|| Told(Msg::new("cli.value.size").arg("text", escape(text)).arg("max", MAX_SIDE)))
 }
 
+/// Bytes: `800M`, `2G`, `1.5 GiB`; a number alone is of bytes.
+pub(super) fn bytes(text: &str) -> Result<u64, Told> {
+    let wrong = || Told(Msg::new("cli.value.bytes").arg("text", escape(text)));
+    let lower = text.trim().to_ascii_lowercase();
+    let unit = lower.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let factor = match unit.trim().trim_end_matches("ib").trim_end_matches('b') {
+        "" => 1u64,
+        "k" => 1 << 10,
+        "m" => 1 << 20,
+        "g" => 1 << 30,
+        "t" => 1 << 40,
+        _ => return Err(wrong()),
+    };
+    let number: f64 = lower[..lower.len() - unit.len()].parse().map_err(|_| wrong())?;
+    let bytes = number * factor as f64;
+    if bytes.is_finite() && bytes < 2f64.powi(63) { Ok(bytes as u64) } else { Err(wrong()) }
+}
+
 /// A finite number above zero.
 pub(super) fn positive(text: &str) -> Result<f64, Told> {
     number(text, "cli.value.positive", |x| x > 0.0)

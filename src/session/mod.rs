@@ -7,6 +7,7 @@ mod given;
 mod inputs;
 pub mod insight;
 mod labels;
+mod live;
 pub mod locate;
 mod losses;
 mod memory;
@@ -25,7 +26,7 @@ pub mod training;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use crate::model::Outputs;
 use crate::model::config::ModelConfig;
@@ -45,6 +46,8 @@ use crate::walkthrough::Detail;
 pub use check::MAX_BEAMS;
 pub use inputs::Inputs;
 pub use labels::Labels;
+use live::Live;
+pub use live::Progress;
 pub use open::{Options, open, view};
 pub use recorded::open_recording;
 pub use stages::{Table, stages};
@@ -98,6 +101,7 @@ pub struct Run {
     /// Cells that are edited while it goes on.
     held: Arc<Pinned>,
     trace: OnceLock<Result<AnyTrace, RunError>>,
+    live: Live,
     rounded: Mutex<HashMap<Rounding, Arc<AnyTrace>>>,
 }
 
@@ -134,15 +138,50 @@ pub struct Session {
     pub steps: Arc<Steps>,
     /// Detail of automatic plans.
     pub detail: Detail,
+    /// Bytes of computed values that a run keeps in memory at most.
+    budget: Option<u64>,
     /// The session that this one is an edit of; what its runs computed is not computed again.
     base: Option<Arc<Session>>,
     run_steps: Mutex<HashMap<usize, Arc<Steps>>>,
+    /// Itself, where its runs go on in threads.
+    own: OnceLock<Weak<Session>>,
+    /// The model type of the checkpoint that it is of, once it is asked for.
+    model_type: OnceLock<Option<String>>,
 }
 
 impl Session {
     /// The run called `name`.
     pub fn run_named(&self, name: &str) -> Option<usize> {
         self.runs.iter().position(|r| r.name == name)
+    }
+
+    /// Names of the tensors that a parameter was read from; `None` where it was not read from a file.
+    pub fn tensors_of(&self, path: &str) -> Option<Vec<String>> {
+        self.scenario.weights.files.iter().rev().find_map(|file| {
+            let made = file.made.get(path).map(|made| made.from.clone());
+            made.or_else(|| file.names.get(path).map(|name| vec![name.clone()]))
+        })
+    }
+
+    /// Names of all tensors that parameters were read from.
+    pub fn tensor_names(&self) -> Vec<&str> {
+        let files = self.scenario.weights.files.iter();
+        files.flat_map(|f| f.made.values().flat_map(|m| &m.from).chain(f.names.values())).map(String::as_str).collect()
+    }
+
+    /// `model_type` of the checkpoint that was opened.
+    pub fn model_type(&self) -> Option<&str> {
+        let read = || -> Option<String> {
+            let origin = self.origin.as_ref()?;
+            if origin.extension().is_some_and(|e| e.eq_ignore_ascii_case("gguf")) {
+                let file = crate::source::TensorFile::open(origin).ok()?;
+                return Some(format!("gguf-{}", file.gguf.as_ref()?.architecture()?));
+            }
+            let config = origin.file_name().filter(|name| *name == "config.json").and_then(|_| std::fs::read(origin).ok())?;
+            let config: serde_json::Value = serde_json::from_slice(&config).ok()?;
+            Some(config.get("model_type")?.as_str()?.to_owned())
+        };
+        self.model_type.get_or_init(read).as_deref()
     }
 
     /// The model of run `run`: the scenario's, unless the run has one of its own.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use super::check::settings;
+use super::check::{Held, settings};
 use super::edits::resolve;
 use super::inputs::{Given, inputs, prefix};
 use super::remarks::given;
@@ -45,6 +45,8 @@ pub struct Options {
     pub update: u64,
     /// Only shapes are wanted: no weights are read or made, and no run can run.
     pub shapes: bool,
+    /// Bytes of computed values that a run keeps in memory at most; the others are computed again where they are looked at.
+    pub budget: Option<u64>,
 }
 
 /// More numbers than are made only to see what else is wrong.
@@ -139,7 +141,8 @@ pub(super) fn open_beside(
         Some(Rounding::Type(_)) => Precision::F32,
         _ => options.precision.unwrap_or(scenario.precision),
     };
-    problems.extend(settings(&scenario, &of_runs, vocab, &target_words, precision));
+    let held = Held { precision, budget: options.budget };
+    problems.extend(settings(&scenario, &of_runs, vocab, &target_words, held));
     // Runs that change a part share the rest, and what is wrong with it.
     for i in (1..problems.len()).rev() {
         if problems[..i].contains(&problems[i]) {
@@ -191,8 +194,11 @@ pub(super) fn open_beside(
         runs: Vec::new(),
         steps: Arc::default(),
         detail: options.detail,
+        budget: options.budget,
         base: base.map(Arc::clone),
         run_steps: Mutex::default(),
+        own: OnceLock::new(),
+        model_type: OnceLock::new(),
     };
     session.runs = runs(&session, &changed, vocab).map_err(|p| vec![p])?;
     if options.shapes {
@@ -384,6 +390,7 @@ pub(super) fn new_run(
         inputs: Arc::clone(inputs),
         held: Arc::default(),
         trace: OnceLock::new(),
+            live: super::live::Live::default(),
         rounded: Mutex::new(HashMap::new()),
     }
 }

@@ -87,6 +87,7 @@ impl Session {
             precision: given.then_some(self.precision),
             rounding: self.rounding,
             detail: self.detail,
+            budget: self.budget,
             ..Options::default()
         };
         if !given && self.updates > 0 {
@@ -158,6 +159,7 @@ impl Session {
             lesson: r.lesson.clone(),
             held: Arc::default(),
             trace: OnceLock::new(),
+            live: super::live::Live::default(),
             rounded: Mutex::default(),
         });
         let made = self.run_steps.lock();
@@ -180,6 +182,9 @@ impl Session {
             detail: self.detail,
             base: Some(Arc::clone(self)),
             run_steps: Mutex::new(run_steps),
+            budget: self.budget,
+            own: OnceLock::new(),
+            model_type: OnceLock::new(),
         };
         let resolved = resolve(&next)?;
         let from = if self.updates > 0 { self.scenario.edits.len() } else { 0 };

@@ -68,6 +68,9 @@ pub fn open_recording(recording: Recording, options: Options) -> Result<Session,
         detail: options.detail,
         base: None,
         run_steps: Mutex::default(),
+        budget: None,
+        own: std::sync::OnceLock::new(),
+        model_type: std::sync::OnceLock::new(),
     })
 }
 

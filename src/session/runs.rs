@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use super::generation::{MOST_CACHED, keep_of};
+use super::live::Watching;
 use super::{AnyBindings, Run, Session};
 use crate::tensor::Real;
 use crate::trace::train::State;
@@ -11,16 +13,27 @@ use crate::trace::{
 };
 
 impl Session {
-    /// The trace of run `run`.
+    /// The trace of run `run`; where runs go on in threads, what there is of it.
     ///
     /// # Errors
     /// Where it cannot run.
     pub fn trace(&self, run: usize) -> Result<&AnyTrace, &RunError> {
+        if self.own.get().is_some() {
+            return self.trace_so_far(run);
+        }
+        self.finished(run)
+    }
+
+    /// The whole trace of run `run`, however long it takes.
+    ///
+    /// # Errors
+    /// Where it cannot run.
+    pub(super) fn finished(&self, run: usize) -> Result<&AnyTrace, &RunError> {
         let r = &self.runs[run];
         let made = r.trace.get_or_init(|| {
             let base = self.base.as_ref().and_then(|b| {
                 let run = b.run_named(&r.name)?;
-                b.trace(run).ok()
+                b.finished(run).ok()
             });
             self.execute(r, self.rounding.map(Rounder::from), base.as_slice())
         });
@@ -88,12 +101,20 @@ impl Session {
             bindings: &Bindings<T>,
             rounder: Option<Rounder>,
             donors: &[&Trace<T>],
+            budget: Option<u64>,
         ) -> Result<Trace<T>, RunError> {
             let (program, held) = (&run.program, &run.held);
             let rounds = rounder.is_some();
-            let settings = Settings { rounder, ..Settings::default() };
+            let keep = match budget {
+                // What is computed again would not be rounded as it was.
+                _ if rounds => Keep::All,
+                Some(bytes) => Keep::within(program, T::PRECISION, bytes),
+                None => keep_of(program, MOST_CACHED),
+            };
+            let settings = Settings { rounder, keep, ..Settings::default() };
             if held.is_empty() && (rounds || donors.is_empty()) {
-                return run_with(program, bindings, &settings, &mut ());
+                let mut watching = Watching::new(&run.live, program, T::PRECISION);
+                return run_with(program, bindings, &settings, &mut watching);
             }
             if rounds {
                 let trace = run_with(program, bindings, &settings, &mut PinnedSink(held))?;
@@ -105,11 +126,11 @@ impl Session {
         Ok(match &*self.bindings_of(run) {
             AnyBindings::F64(b) => {
                 let donors: Vec<_> = donors.iter().filter_map(|d| d.f64()).collect();
-                AnyTrace::F64(go(run, b, rounder, &donors)?)
+                AnyTrace::F64(go(run, b, rounder, &donors, self.budget)?)
             }
             AnyBindings::F32(b) => {
                 let donors: Vec<_> = donors.iter().filter_map(|d| d.f32()).collect();
-                AnyTrace::F32(go(run, b, rounder, &donors)?)
+                AnyTrace::F32(go(run, b, rounder, &donors, self.budget)?)
             }
         })
     }

@@ -88,6 +88,9 @@ pub fn open_trace(path: &Path, options: Options) -> Result<(Session, Vec<Damaged
         detail: doc.detail,
         base: None,
         run_steps: Mutex::default(),
+        budget: None,
+        own: std::sync::OnceLock::new(),
+        model_type: std::sync::OnceLock::new(),
     };
     let wrong = |all: Vec<Problem>| match all.into_iter().next() {
         Some(problem) => broken(SESSION, &problem.msg.render(Lang::En)),

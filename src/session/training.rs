@@ -180,6 +180,7 @@ impl Session {
             lesson: r.lesson.clone(),
             held: Arc::clone(&r.held),
             trace: OnceLock::new(),
+            live: super::live::Live::default(),
             rounded: Mutex::default(),
         };
         Self {
@@ -200,6 +201,9 @@ impl Session {
             detail: self.detail,
             base: None,
             run_steps: Mutex::default(),
+            budget: self.budget,
+            own: OnceLock::new(),
+            model_type: OnceLock::new(),
         }
     }
 

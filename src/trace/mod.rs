@@ -65,6 +65,12 @@ impl<T: Real> Trace<T> {
         &self.program
     }
 
+    /// The trace up to `id`, as where a sink stopped there.
+    #[must_use]
+    pub fn up_to(&self, id: NodeId) -> Self {
+        Self { stopped: Some(id), ..self.clone() }
+    }
+
     /// How products were accumulated.
     pub fn contract(&self) -> Contract {
         self.contract
@@ -214,6 +220,15 @@ macro_rules! with_any {
 }
 
 impl AnyTrace {
+    /// A trace of either number type.
+    pub fn of<T: Real>(trace: Trace<T>) -> Self {
+        let any: Box<dyn std::any::Any> = Box::new(trace);
+        match any.downcast::<Trace<f32>>() {
+            Ok(trace) => Self::F32(*trace),
+            Err(other) => Self::F64(*other.downcast().expect("numbers are f32 or f64")),
+        }
+    }
+
     /// The program.
     pub fn program(&self) -> &Arc<Program> {
         with_any!(AnyTrace, self, t => t.program())
@@ -262,6 +277,11 @@ impl AnyTrace {
             AnyTrace::F32(t) => t.get(id).map(AnyValue::F32),
             AnyTrace::F64(t) => t.get(id).map(AnyValue::F64),
         }
+    }
+
+    /// Whether the value of `id` is in memory, or in the file that the trace was opened from.
+    pub fn is_kept(&self, id: NodeId) -> bool {
+        with_any!(AnyTrace, self, t => t.is_kept(id))
     }
 
     /// Whether the run got as far as `id`.

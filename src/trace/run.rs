@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use super::{Bindings, Lost, Rounder, Trace, evaluate};
 use crate::kernels;
-use crate::program::{Leaf, NodeId, Op, Program};
-use crate::tensor::{Pool, Real, Shape, Value};
+use crate::program::{Leaf, Node, NodeId, Op, Program, Role};
+use crate::tensor::{DType, Pool, Precision, Real, Shape, Value};
 
 /// What a sink wants after seeing a node.
 #[derive(Debug)]
@@ -23,6 +23,9 @@ pub enum Flow<T: Real> {
 pub trait Sink<T: Real> {
     /// Called after each node, leaves included.
     fn node(&mut self, program: &Program, id: NodeId, value: &Value<T>) -> Flow<T>;
+
+    /// Called when the value is in the trace.
+    fn kept(&mut self, _trace: &Trace<T>, _id: NodeId) {}
 }
 
 /// Looks at nothing.
@@ -66,6 +69,36 @@ pub enum Keep {
 }
 
 impl Keep {
+    /// As many values as `bytes` hold: the stream between the blocks first, from which a block is computed again, then the
+    /// smallest.
+    pub fn within(program: &Program, precision: Precision, bytes: u64) -> Self {
+        let each = |node: &Node| match (node.dtype, precision) {
+            (DType::Bool, _) => 1,
+            (DType::Float, Precision::F32) => 4,
+            (DType::Float, Precision::F64) | (DType::Int, _) => 8,
+        };
+        let size = |node: &Node| node.shape.len() as u64 * each(node);
+        let computed = |node: &Node| !matches!(node.op, Op::Leaf(_));
+        let mut all: Vec<(bool, u64, NodeId)> = program
+            .nodes()
+            .filter(|(_, node)| computed(node))
+            .map(|(id, node)| (!matches!(node.name.last(), Role::Residual(_)), size(node), id))
+            .collect();
+        if all.iter().map(|(_, size, _)| size).sum::<u64>() <= bytes {
+            return Keep::All;
+        }
+        all.sort_unstable();
+        let mut left = bytes;
+        let mut kept = vec![false; program.len()];
+        for (_, size, id) in all {
+            if let Some(rest) = left.checked_sub(size) {
+                left = rest;
+                kept[id.index()] = true;
+            }
+        }
+        Keep::Only(kept.into())
+    }
+
     /// Only the nodes for which `keep` holds.
     pub fn only(program: &Program, keep: impl Fn(NodeId) -> bool) -> Self {
         Keep::Only(program.nodes().map(|(id, _)| keep(id)).collect())
@@ -93,6 +126,9 @@ pub enum RunError {
         /// Shape of the value.
         found: Shape,
     },
+    /// It goes on in a thread, and nothing of it can be shown yet.
+    #[error("it is still being computed")]
+    Running,
     /// An id lies outside its table.
     #[error("{path}: id {id} is outside the table of {rows} rows")]
     Id {
@@ -193,6 +229,7 @@ pub fn run_with<T: Real>(
             }
         };
         trace.values[id.index()] = Some(value);
+        sink.kept(&trace, id);
         if let Keep::Only(keep) = &settings.keep {
             for (i, &input) in node.inputs.iter().enumerate() {
                 if node.inputs[..i].contains(&input) {
@@ -227,6 +264,10 @@ pub(super) fn bound_value<T: Real>(
     };
     if !value.shape().same_dims(&node.shape) || value.dtype() != node.dtype {
         return Err(RunError::Shape { path: node.path.to_string(), wanted: node.shape, found: *value.shape() });
+    }
+    if let Value::Float(numbers) = value {
+        // Weights that are read when they are first looked at are read here, and not by a thread of a kernel.
+        numbers.data();
     }
     Ok(value.reshaped(node.shape))
 }

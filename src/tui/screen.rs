@@ -172,6 +172,14 @@ fn title(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
     if let Some(rounding) = d.round() {
         let _ = write!(left, " · {}", rounded_words(rounding).render(look.lang));
     }
+    if let Some(progress) = d.session.progress(run) {
+        let share = format!("{:.0}", progress.share * 100.0);
+        let going = match progress.left {
+            Some(left) => Msg::new("tui.running_left").arg("seconds", left.as_secs() + 1),
+            None => Msg::new("tui.running"),
+        };
+        let _ = write!(left, " · {}", going.arg("share", share).render(look.lang));
+    }
     if let Some(rounding) = d.numbers.rounding() {
         let going = Msg::new("tui.rounding").arg("to", rounding);
         let _ = write!(left, " · {}", going.render(look.lang));

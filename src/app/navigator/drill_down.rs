@@ -21,7 +21,8 @@ impl Navigator {
         if self.hidden == Some(here) {
             return None;
         }
-        self.line_in(&*self.trace(here.0)?, lang, Style { number, most_terms })
+        let trace = self.trace(here.0).filter(|trace| trace.reached(here.1.node))?;
+        self.line_in(&trace, lang, Style { number, most_terms })
     }
 
     /// The derivation of the cursor cell from the exact numbers, where what is shown was rounded each step.

@@ -168,6 +168,9 @@ impl Navigator {
         }
         let value = self.trace(run).and_then(|t| t.get(node));
         let norm = value.map_or(f64::NAN, |v| row_norm(&v));
+        if self.session.progress(run).is_some() {
+            return norm;
+        }
         self.numbers.norms.borrow_mut().get_mut(&self.session).insert(key, norm);
         norm
     }
