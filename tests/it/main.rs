@@ -12,6 +12,7 @@ mod book;
 mod breakpoints;
 mod checkpoints;
 mod checks;
+mod ckpt;
 mod cli;
 mod compare;
 mod compare_casts;
