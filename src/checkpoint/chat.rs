@@ -20,8 +20,7 @@ use crate::text::{Msg, escape};
 const FUEL: u64 = 10_000_000;
 
 /// Tokens that a template may name.
-const SPECIAL: [&str; 7] =
-    ["bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"];
+const SPECIAL: [&str; 7] = ["bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"];
 
 /// A template, and the tokens that it names.
 #[derive(Clone, Debug)]

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::scenario::files::Weighty;
 use crate::model::Sequences;
+use crate::scenario::files::Weighty;
 use crate::scenario::schema::Input;
 use crate::text::{Msg, escape};
 

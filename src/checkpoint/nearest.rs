@@ -10,20 +10,8 @@ use crate::scenario::diagnostic::distance;
 use crate::text::{Msg, escape};
 
 /// Names that expressions have without a configuration.
-const BUILT_IN: [&str; 12] = [
-    "L",
-    "E",
-    "config",
-    "rope",
-    "sqrt",
-    "int",
-    "len",
-    "min",
-    "max",
-    "activation_of",
-    "has_tensor",
-    "numbers_of",
-];
+const BUILT_IN: [&str; 12] =
+    ["L", "E", "config", "rope", "sqrt", "int", "len", "min", "max", "activation_of", "has_tensor", "numbers_of"];
 
 /// What the model types of GGUF files begin with.
 const GGUF: &str = "gguf-";
@@ -35,9 +23,8 @@ const MOST: usize = 8;
 pub fn unknown(model_type: &str, config: &Map<String, Json>) -> Msg {
     let own: BTreeSet<&str> = config.keys().map(String::as_str).filter(|k| !of_any(k)).collect();
     // Configurations of GGUF files have other keys.
-    let same_kind = |family: &&Family| {
-        family.model_types.iter().any(|t| t.starts_with(GGUF)) == model_type.starts_with(GGUF)
-    };
+    let same_kind =
+        |family: &&Family| family.model_types.iter().any(|t| t.starts_with(GGUF)) == model_type.starts_with(GGUF);
     let scored = embedded().filter(same_kind).map(|family| {
         let read = keys(family);
         let shared = own.iter().filter(|k| read.contains(**k)).count();

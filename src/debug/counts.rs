@@ -240,8 +240,12 @@ pub fn sweep(
             (one.attention.positions, one.attention.causal) = (None, Some(false));
             one.positions = crate::model::config::Positions::None;
             (one.output.none, one.pooler, one.classifier, one.decoder) = (true, None, None, None);
-            one.encoder =
-                Some(crate::model::config::StackConfig { layers: vec![layer], final_norm: false, weight_groups: None });
+            one.encoder = Some(crate::model::config::StackConfig {
+                layers: vec![layer],
+                final_norm: false,
+                weight_groups: None,
+                weight_group_layers: None,
+            });
             let vocab = VocabSizes { source: 1, target: 1 };
             let points = lengths.iter().map(|n| {
                 let program = pass(&one, vocab, (1, *n, 0))?;

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use globset::GlobBuilder;
 use super::diagnostic::{Problem, nearest};
 use super::files::{Weighty, in_chunks};
 use super::rewrite::{self, Plan, Rewrite};
@@ -13,6 +12,7 @@ use crate::model::params::{ParamRole, ParamSpec};
 use crate::tensor::{Buffer, Real, Shape, Tensor, Value};
 use crate::text::{Msg, escape};
 use crate::trace::Bindings;
+use globset::GlobBuilder;
 
 /// Where the parameters came from.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -164,7 +164,12 @@ impl<'w> Source<'w> {
     }
 
     /// The parameter; `None` where the file does not have its tensors.
-    fn read<T: Real>(&self, tensors: &Arc<Weighty<T>>, spec: &ParamSpec, at: &str) -> Result<Option<Tensor<T>>, Problem> {
+    fn read<T: Real>(
+        &self,
+        tensors: &Arc<Weighty<T>>,
+        spec: &ParamSpec,
+        at: &str,
+    ) -> Result<Option<Tensor<T>>, Problem> {
         let mut parts: Vec<(String, Plan)> = Vec::new();
         for name in &self.from {
             let Some(info) = tensors.info(name) else {

@@ -136,10 +136,7 @@ fn needs(s: &Scenario, run: &Run, at: &str, model: &ModelConfig, inputs: &Inputs
             if *kv_cache && !cacheable(model) {
                 let turns = turns_with_length(model);
                 let key = if turns { "scenario.cache_turns" } else { "scenario.cache_not_causal" };
-                let problem = Problem::new(
-                    format!("{at}.kv_cache"),
-                    Msg::new(key).arg("run", escape(run.name())),
-                );
+                let problem = Problem::new(format!("{at}.kv_cache"), Msg::new(key).arg("run", escape(run.name())));
                 found.push(problem);
             }
             if model.decoder.is_none() || model.output.none {
@@ -250,13 +247,7 @@ fn decode(decode: &Decode, cached: bool, at: &str, words: &Vocab, found: &mut Ve
 }
 
 /// What a run is too large for, if anything: the table of positions, or the numbers that can be recorded.
-pub(super) fn size(
-    model: &ModelConfig,
-    vocab: VocabSizes,
-    run: &str,
-    extent: &Extent,
-    held: Held,
-) -> Option<Msg> {
+pub(super) fn size(model: &ModelConfig, vocab: VocabSizes, run: &str, extent: &Extent, held: Held) -> Option<Msg> {
     let longest = limits::longest(extent);
     if let Some(rows) = limits::table(model).filter(|rows| *rows < longest) {
         let msg = Msg::new("config.max_len").arg("tokens", longest);

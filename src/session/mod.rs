@@ -177,7 +177,8 @@ impl Session {
                 let file = crate::source::TensorFile::open(origin).ok()?;
                 return Some(format!("gguf-{}", file.gguf.as_ref()?.architecture()?));
             }
-            let config = origin.file_name().filter(|name| *name == "config.json").and_then(|_| std::fs::read(origin).ok())?;
+            let config =
+                origin.file_name().filter(|name| *name == "config.json").and_then(|_| std::fs::read(origin).ok())?;
             let config: serde_json::Value = serde_json::from_slice(&config).ok()?;
             Some(config.get("model_type")?.as_str()?.to_owned())
         };

@@ -390,7 +390,7 @@ pub(super) fn new_run(
         inputs: Arc::clone(inputs),
         held: Arc::default(),
         trace: OnceLock::new(),
-            live: super::live::Live::default(),
+        live: super::live::Live::default(),
         rounded: Mutex::new(HashMap::new()),
     }
 }

@@ -140,15 +140,15 @@ fn a_text_goes_through_the_chat_template() {
     let template = "{{ bos_token }}{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}assistant:";
     std::fs::write(folder.path().join("chat_template.jinja"), template).expect("written");
     let chat = json(&["tokenize", source, "--text", "Hello", "--chat", "--system", "Be kind", "--json"]);
-    let config: Json = serde_json::from_str(
-        &std::fs::read_to_string(folder.path().join("tokenizer_config.json")).expect("readable"),
-    )
-    .expect("JSON");
+    let config: Json =
+        serde_json::from_str(&std::fs::read_to_string(folder.path().join("tokenizer_config.json")).expect("readable"))
+            .expect("JSON");
     let first = config["bos_token"].as_str().or(config["bos_token"]["content"].as_str()).expect("a token");
     let whole = format!("{first}system: Be kind\nuser: Hello\nassistant:");
     let plain = json(&["tokenize", source, "--text", &whole, "--no-special-tokens", "--json"]);
     assert_eq!(chat["ids"], plain["ids"]);
-    let made = json(&["generate", source, "--text", "Hello", "--system", "Be kind", "--chat", "--max-new", "2", "--json"]);
+    let made =
+        json(&["generate", source, "--text", "Hello", "--system", "Be kind", "--chat", "--max-new", "2", "--json"]);
     assert_eq!(made["prefix"]["ids"], plain["ids"]);
 }
 

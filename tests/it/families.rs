@@ -101,7 +101,7 @@ fn what_transformers_computed_is_computed(
         "starcoder2",
         "t5",
         "t5_gated",
-        "umt5",
+        "umt5"
     )]
     name: &str,
 ) {
@@ -179,7 +179,7 @@ fn greedy_continuations_are_the_same_with_and_without_cache(
         "starcoder2",
         "t5",
         "t5_gated",
-        "umt5",
+        "umt5"
     )]
     name: &str,
 ) {

@@ -88,9 +88,10 @@ fn derived(rule: &Rule) -> Vec<Entry> {
         };
         all.push(entry(theirs, rule.ours.clone(), None));
         let Some(module) = theirs.strip_suffix(".weight") else { continue };
-        let Some((path, layout)) = MODULES.iter().find_map(|(end, out, layout)| {
-            Some((format!("{}{out}", rule.ours.strip_suffix(end)?), *layout))
-        }) else {
+        let Some((path, layout)) = MODULES
+            .iter()
+            .find_map(|(end, out, layout)| Some((format!("{}{out}", rule.ours.strip_suffix(end)?), *layout)))
+        else {
             continue;
         };
         let reading = if path == "output.logits" { Reading::LastRows } else { Reading::Whole };

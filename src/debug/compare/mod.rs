@@ -25,8 +25,8 @@ use std::collections::{HashMap, HashSet};
 
 pub use measure::{CellPair, Limits, Measure, Mode, Policy, State, Tolerance, Unit};
 pub use reference::{Named, RecordedModel, Reference, Unopened, is_file_of_tensors};
-pub use theirs::theirs;
 pub use report::{Against, Checked, Difference, Place, Report, StepAt};
+pub use theirs::theirs;
 
 use crate::program::{Affine, NodeId, Op, Pick, Program};
 use crate::session::{AnyBindings, RunKind, Session};

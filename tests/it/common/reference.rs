@@ -26,7 +26,12 @@ pub fn model(c: &Json) -> ModelConfig {
     let stack = |k: &str| {
         let layers = n(k).unwrap_or(0);
         let group = LayerConfig { repeat: layers, ..LayerConfig::default() };
-        (layers > 0).then(|| StackConfig { layers: vec![group], final_norm: yes("final_norm"), weight_groups: None, weight_group_layers: None })
+        (layers > 0).then(|| StackConfig {
+            layers: vec![group],
+            final_norm: yes("final_norm"),
+            weight_groups: None,
+            weight_group_layers: None,
+        })
     };
     let mut config: ModelConfig = serde_json::from_value(serde_json::json!({
         "d_model": c["d_model"], "heads": c["heads"], "d_k": c["d_k"], "d_v": c["d_v"], "d_ff": c["d_ff"],
