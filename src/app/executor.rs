@@ -1,6 +1,8 @@
 //! The one place where effects are executed. The screen, `play`, `--play FILE` and `snapshot -e` run commands through
 //! it and differ only in their [`Front`]: where copied text goes, whether questions can be put, what there is to redraw.
 
+use std::sync::Arc;
+
 use super::action::{Action, Group};
 use super::answer::{Answer, Row};
 use super::app::App;
@@ -65,6 +67,8 @@ pub fn execute(app: &mut App, effects: Vec<Effect>, front: &mut dyn Front) -> bo
                 app.ui.messages.happened_at(said, &app.nav.state());
             }
             effect => {
+                let session = Arc::clone(&app.nav.session);
+                let _patient = session.going().is_none().then(|| session.patiently());
                 let report = one(app, effect, front);
                 take(app, report);
             }

@@ -89,7 +89,23 @@ impl<T: Real> Sink<T> for Watching<'_> {
     }
 }
 
+/// While it is there, a session waits for its runs.
+#[derive(Debug)]
+pub struct Patient<'a>(&'a Session);
+
+impl Drop for Patient<'_> {
+    fn drop(&mut self) {
+        self.0.patient.store(false, Ordering::Relaxed);
+    }
+}
+
 impl Session {
+    /// [`trace`](Self::trace) waits for whole runs until the guard goes, also where runs go on in threads.
+    pub fn patiently(&self) -> Patient<'_> {
+        self.patient.store(true, Ordering::Relaxed);
+        Patient(self)
+    }
+
     /// Lets runs go on in threads from now on: [`trace`](Self::trace) then gives what there is, and does not wait.
     pub fn in_background(self: &Arc<Self>) {
         let _ = self.own.set(Arc::downgrade(self));
@@ -98,6 +114,9 @@ impl Session {
     /// Begins run `run` in a thread unless it was, and gives what there is of it.
     pub(super) fn trace_so_far(&self, run: usize) -> Result<&AnyTrace, &RunError> {
         const NOTHING_YET: &RunError = &RunError::Running;
+        if self.patient.load(Ordering::Relaxed) {
+            return self.finished(run);
+        }
         let r = &self.runs[run];
         let own = self.own.get().and_then(std::sync::Weak::upgrade);
         if let Some(own) = own

@@ -26,6 +26,7 @@ pub mod training;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use crate::model::Outputs;
@@ -47,7 +48,7 @@ pub use check::MAX_BEAMS;
 pub use inputs::Inputs;
 pub use labels::Labels;
 use live::Live;
-pub use live::Progress;
+pub use live::{Patient, Progress};
 pub use open::{Options, open, view};
 pub use recorded::open_recording;
 pub use stages::{Table, stages};
@@ -145,6 +146,8 @@ pub struct Session {
     run_steps: Mutex<HashMap<usize, Arc<Steps>>>,
     /// Itself, where its runs go on in threads.
     own: OnceLock<Weak<Session>>,
+    /// Whether whole runs are waited for all the same.
+    patient: AtomicBool,
     /// The model type of the checkpoint that it is of, once it is asked for.
     model_type: OnceLock<Option<String>>,
 }

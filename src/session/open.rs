@@ -198,6 +198,7 @@ pub(super) fn open_beside(
         base: base.map(Arc::clone),
         run_steps: Mutex::default(),
         own: OnceLock::new(),
+        patient: std::sync::atomic::AtomicBool::default(),
         model_type: OnceLock::new(),
     };
     session.runs = runs(&session, &changed, vocab).map_err(|p| vec![p])?;

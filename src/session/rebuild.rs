@@ -184,6 +184,7 @@ impl Session {
             run_steps: Mutex::new(run_steps),
             budget: self.budget,
             own: OnceLock::new(),
+            patient: std::sync::atomic::AtomicBool::default(),
             model_type: OnceLock::new(),
         };
         let resolved = resolve(&next)?;

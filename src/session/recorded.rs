@@ -70,6 +70,7 @@ pub fn open_recording(recording: Recording, options: Options) -> Result<Session,
         run_steps: Mutex::default(),
         budget: None,
         own: std::sync::OnceLock::new(),
+        patient: std::sync::atomic::AtomicBool::default(),
         model_type: std::sync::OnceLock::new(),
     })
 }

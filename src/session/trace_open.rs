@@ -90,6 +90,7 @@ pub fn open_trace(path: &Path, options: Options) -> Result<(Session, Vec<Damaged
         run_steps: Mutex::default(),
         budget: None,
         own: std::sync::OnceLock::new(),
+        patient: std::sync::atomic::AtomicBool::default(),
         model_type: std::sync::OnceLock::new(),
     };
     let wrong = |all: Vec<Problem>| match all.into_iter().next() {

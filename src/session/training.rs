@@ -203,6 +203,7 @@ impl Session {
             run_steps: Mutex::default(),
             budget: self.budget,
             own: OnceLock::new(),
+            patient: std::sync::atomic::AtomicBool::default(),
             model_type: OnceLock::new(),
         }
     }
