@@ -4,8 +4,8 @@
 //! order of variants is the order of help. What an action needs beyond its name is its argument ([`Arg`]).
 
 use super::args::{
-    Arg, BreakSpec, Change, Choice, CompareArgs, Completes, ExportArgs, Expression, FileName, Mode, Place, RunName, Sentence,
-    Setting, Sides, SourceLine, Speed, StepTarget, Text, Train, TreeArgs, UpdateNumber,
+    Arg, BreakSpec, Change, Choice, CompareArgs, Completes, ExportArgs, Expression, FileName, Mode, Place, RunName,
+    Sentence, Setting, Sides, SourceLine, Speed, StepTarget, Text, Train, TreeArgs, UpdateNumber,
 };
 use super::grammar::{self, Slip};
 use super::view::View;

@@ -21,8 +21,8 @@ mod why;
 use super::action::{Action, action_table};
 use super::app::App;
 use super::args::{
-    BreakSpec, Change, Choice, CompareArgs, ExportArgs, Expression, FileName, Mode, Place, RunName, Sentence, Setting, Sides,
-    SourceLine, Speed, StepTarget, Text, Train, TreeArgs, UpdateNumber,
+    BreakSpec, Change, Choice, CompareArgs, ExportArgs, Expression, FileName, Mode, Place, RunName, Sentence, Setting,
+    Sides, SourceLine, Speed, StepTarget, Text, Train, TreeArgs, UpdateNumber,
 };
 use super::breakpoints::list;
 use super::navigator::Part;
