@@ -252,11 +252,11 @@ fn wrong_cell(session: &Session, e: &Compared, w: &Wrong) -> Msg {
 
 /// A published figure that is wrong, or is said to be.
 fn misprint(session: &Session, e: &Compared, m: &Misprinted) -> Msg {
-    let index: String = m.index.iter().map(|i| format!("[{i}]")).collect();
+    let index: Vec<String> = m.index.iter().map(usize::to_string).collect();
     Msg::new(if m.right { "check.no_misprint" } else { "check.misprint" })
         .arg("run", escape(&session.runs[e.run].name))
         .arg("path", escape(&e.path))
-        .arg("cell", index)
+        .arg("cell", format!("[{}]", index.join("][")))
         .arg("printed", exact(session.scenario.expected[e.entry].misprints[m.entry].printed))
         .arg("found", exact(m.found))
 }

@@ -87,12 +87,16 @@ pub fn compare<S: Sink<f32> + Sink<f64>>(
 /// keys or values of all positions.
 fn partner(whole: &Program, node: &Node) -> Option<NodeId> {
     let name = &node.name;
-    let all: &[Role] = match name.last() {
-        Role::KeyCache => &[Role::KeyRotated, Role::Key],
-        Role::ValueCache => &[Role::Value],
+    let sibling = |role: Role| name.sibling(role);
+    let all = match name.last() {
+        // Keys go into the cache as the scores read them.
+        Role::KeyCache => {
+            vec![sibling(Role::KeyRotated), sibling(Role::KeyNorm).then(Role::Out), sibling(Role::Key)]
+        }
+        Role::ValueCache => vec![sibling(Role::Value)],
         _ => return whole.find(&node.path),
     };
-    all.iter().find_map(|role| whole.named(&name.sibling(role)))
+    all.iter().find_map(|name| whole.named(name))
 }
 
 /// Whether the last cells of `whole` along each axis can be compared with all of `part`.

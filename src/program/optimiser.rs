@@ -347,10 +347,10 @@ pub fn append_update(b: &mut Builder, gradients: &Gradients, optimiser: &Optimis
         if optimiser.accumulate > 1 {
             for (parameter, gradient) in &mut pairs {
                 let path = b.program().node(*parameter).path.to_string();
-                let before = b.input(&format!("{path}.gradient_before"), DType::Float, b.shape(*gradient))?;
-                let after = b.binary(&format!("{path}.gradient_sum"), Binary::Add, before, *gradient)?;
+                let before = b.input(format!("{path}.gradient_before"), DType::Float, b.shape(*gradient))?;
+                let after = b.binary(format!("{path}.gradient_sum"), Binary::Add, before, *gradient)?;
                 let share = Affine::Div(optimiser.accumulate as f64);
-                *gradient = b.affine(&format!("{path}.gradient_mean"), share, after)?;
+                *gradient = b.affine(format!("{path}.gradient_mean"), share, after)?;
                 accumulated.push(Slot { name: "gradient", before, after });
             }
         }

@@ -6,15 +6,18 @@ use serde::{Deserialize, Serialize};
 
 use super::edit::Edit;
 use super::lint::Lint;
-use super::numbers::Numbers;
 use super::rewrite::Rewrite;
 use super::unique;
 use crate::model::config::ModelConfig;
 use crate::tensor::Precision;
 use crate::text::Lang;
 
+mod runs;
+mod steps;
 mod training;
 
+pub use runs::{Changes, Decode, Prefix, Run};
+pub use steps::{Expected, Misprint, Place, StepSpec, ViewSpec};
 pub use training::{Loss, Optimiser, OptimiserKind, ParameterGroup, Reduction, Schedule, SquaredReduction};
 
 /// Text in both languages; one may be left out.
@@ -136,7 +139,7 @@ pub struct Characters {
     /// A text file, relative to the scenario, or the name of an embedded one.
     #[serde(default)]
     pub corpus_file: Option<String>,
-    /// The corpus itself.
+    /// The corpus itself; next to `corpus_file`, what is added to it.
     #[serde(default)]
     pub corpus: Option<String>,
     /// Most entries, special ones included.
@@ -392,208 +395,6 @@ pub enum Init {
     Constant(f64),
 }
 
-/// A run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub enum Run {
-    /// Teacher-forced, with a loss where there are labels; then the optimiser.
-    Training {
-        /// Name.
-        #[serde(default = "training")]
-        name: String,
-        /// Optimiser.
-        #[serde(default)]
-        optimiser: Optimiser,
-        /// What it minimises.
-        #[serde(default)]
-        loss: Loss,
-        /// What it changes of the scenario.
-        #[serde(default)]
-        with: Box<Changes>,
-    },
-    /// Token by token.
-    Inference {
-        /// Name.
-        #[serde(default = "inference")]
-        name: String,
-        /// What is generated from what.
-        decode: Decode,
-        /// Whether keys and values are kept.
-        #[serde(default)]
-        kv_cache: bool,
-        /// What it changes of the scenario.
-        #[serde(default)]
-        with: Box<Changes>,
-    },
-    /// Teacher-forced without dropout and without a loss: the encoder, the decoder, or both.
-    Forward {
-        /// Name.
-        #[serde(default = "forward")]
-        name: String,
-        /// What it changes of the scenario.
-        #[serde(default)]
-        with: Box<Changes>,
-    },
-    /// The encoder only.
-    Encode {
-        /// Name.
-        #[serde(default = "encode")]
-        name: String,
-        /// What it changes of the scenario.
-        #[serde(default)]
-        with: Box<Changes>,
-    },
-}
-
-/// What a run changes: other sequences through the same model, or the same sequences through another model that
-/// shares the scenario's parameters by path. What is not given is as in the scenario.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Changes {
-    /// The whole model.
-    pub model: Option<ModelConfig>,
-    /// What the encoder reads.
-    pub source: Option<Input>,
-    /// What the decoder reads in training.
-    pub target: Option<Input>,
-    /// What each target position must predict.
-    pub labels: Option<Labels>,
-    /// Lints that are allowed in this run, besides those of the scenario.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub allow: Vec<Lint>,
-}
-
-fn training() -> String {
-    "training".to_owned()
-}
-
-fn inference() -> String {
-    "inference".to_owned()
-}
-
-fn forward() -> String {
-    "forward".to_owned()
-}
-
-fn encode() -> String {
-    "encode".to_owned()
-}
-
-impl Run {
-    /// Its name.
-    pub fn name(&self) -> &str {
-        match self {
-            Run::Training { name, .. }
-            | Run::Inference { name, .. }
-            | Run::Forward { name, .. }
-            | Run::Encode { name, .. } => name,
-        }
-    }
-
-    /// What it changes of the scenario.
-    pub fn with(&self) -> &Changes {
-        match self {
-            Run::Training { with, .. }
-            | Run::Inference { with, .. }
-            | Run::Forward { with, .. }
-            | Run::Encode { with, .. } => with,
-        }
-    }
-}
-
-impl Run {
-    /// What it changes of the scenario.
-    pub fn with_mut(&mut self) -> &mut Changes {
-        match self {
-            Run::Training { with, .. }
-            | Run::Inference { with, .. }
-            | Run::Forward { with, .. }
-            | Run::Encode { with, .. } => with,
-        }
-    }
-}
-
-/// What is generated from what.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub enum Decode {
-    /// One call a prefix, whatever was predicted.
-    Forced(Vec<Prefix>),
-    /// The most probable token each time. Where the vocabulary has `<eos>`, the call that chooses it is the last.
-    Greedy {
-        /// First tokens.
-        from: Prefix,
-        /// Most new tokens.
-        max_new: usize,
-    },
-    /// Drawn. `<eos>` ends it too.
-    Sample {
-        /// First tokens.
-        from: Prefix,
-        /// Most new tokens.
-        max_new: usize,
-        /// Logits are divided by this.
-        #[serde(default = "one")]
-        temperature: f64,
-        /// Only so many most probable tokens.
-        #[serde(default)]
-        top_k: Option<usize>,
-        /// Only the most probable tokens that together reach this probability.
-        #[serde(default)]
-        top_p: Option<f64>,
-        /// Only tokens at least this share as probable as the most probable one.
-        #[serde(default)]
-        min_p: Option<f64>,
-        /// Logits of tokens that are there already are divided by this where positive, else multiplied (Keskar et al.
-        /// 2019); 1 for none.
-        #[serde(default = "one")]
-        repetition_penalty: f64,
-        /// Seed.
-        #[serde(default)]
-        seed: u64,
-    },
-    /// Several prompts at once, each going on with its most probable token. Shorter ones are padded before them, and the
-    /// padding is hidden and has no position: each is decoded as it would be alone. The call with which all have ended
-    /// is the last.
-    Batch {
-        /// The prompts.
-        from: Vec<Prefix>,
-        /// Most new tokens.
-        max_new: usize,
-    },
-    /// Beam search. The call with which all beams have ended is the last.
-    Beam {
-        /// First tokens.
-        from: Prefix,
-        /// Most new tokens.
-        max_new: usize,
-        /// Beams.
-        beams: usize,
-        /// Candidates are ranked by the sum of their logarithms over length^this, where the length counts new tokens up
-        /// to the end token; 0: by the sum alone, which favours short ones.
-        #[serde(default, skip_serializing_if = "is_zero")]
-        length_penalty: f64,
-    },
-}
-
-fn is_zero(x: &f64) -> bool {
-    *x == 0.0
-}
-
-fn one() -> f64 {
-    1.0
-}
-
-/// First tokens of a decoding.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub enum Prefix {
-    /// As text.
-    Text(String),
-    /// As ids.
-    Ids(Vec<i64>),
-}
-
 impl OptimiserKind {
     /// Its name, as the command line takes it.
     pub fn name(self) -> &'static str {
@@ -602,130 +403,5 @@ impl OptimiserKind {
             OptimiserKind::Adam => "adam",
             OptimiserKind::AdamW => "adamw",
         }
-    }
-}
-
-/// A tensor or a slice of one.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Place {
-    /// Path.
-    pub path: String,
-    /// Slice, such as `head=0`.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub slice: String,
-    /// Run, where it is not the step's own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub run: Option<String>,
-}
-
-/// A numbered step.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct StepSpec {
-    /// Number.
-    pub number: u32,
-    /// Section, such as `5.10`.
-    #[serde(default)]
-    pub section: String,
-    /// Phase, such as `encoder.1`.
-    #[serde(default)]
-    pub phase: String,
-    /// Run; the first one unless given.
-    #[serde(default)]
-    pub run: Option<String>,
-    /// Title.
-    pub title: Text,
-    /// Note.
-    #[serde(default)]
-    pub note: Text,
-    /// Formula; written from the program unless given.
-    #[serde(default)]
-    pub formula: String,
-    /// Tensors, in reading order.
-    #[serde(default)]
-    pub views: Vec<ViewSpec>,
-}
-
-/// A tensor of a step: a symbol of the scenario, or one of its own.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub enum ViewSpec {
-    /// A symbol of the scenario's list.
-    Symbol(String),
-    /// Symbol, path.
-    Of(String, String),
-    /// Symbol, path, slice.
-    Part(String, String, String),
-}
-
-/// Values that a run must reproduce.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Expected {
-    /// Run; the first one unless given.
-    #[serde(default)]
-    pub run: Option<String>,
-    /// Path.
-    pub path: String,
-    /// Slice.
-    #[serde(default)]
-    pub slice: String,
-    /// Values, row-major, in one list or in lists nested as the axes are.
-    #[schemars(with = "Vec<f64>")]
-    pub values: Numbers,
-    /// Largest difference; half of the fourth decimal where no limit is given at all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tolerance: Option<f64>,
-    /// Largest difference as a share of the expected value; added to `tolerance`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub relative: Option<f64>,
-    /// The values are as printed with so many decimals: what was computed must round to them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub printed: Option<u8>,
-    /// What is peculiar about these values; `check` prints it with a difference.
-    #[serde(default, skip_serializing_if = "Text::is_empty")]
-    pub note: Text,
-    /// Figures that are wrong where they were published: `values` then has the right ones, and `check` lists both.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub misprints: Vec<Misprint>,
-}
-
-/// A published figure that is wrong.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Misprint {
-    /// Which of the expected values, counted from 0.
-    pub at: usize,
-    /// The figure as it was published.
-    pub printed: f64,
-    /// What is wrong with it.
-    #[serde(default, skip_serializing_if = "Text::is_empty")]
-    pub note: Text,
-}
-
-/// How far f32 may carry a figure of f64 from its value, in parts of the largest figure given with it: a run rounds each
-/// of its operations to half a part in 2²³, and a figure gathers some dozens of these.
-const F32_DRIFT: f64 = 64.0 * f32::EPSILON as f64;
-
-/// Half of the fourth decimal.
-const USUAL_TOLERANCE: f64 = 5e-5;
-
-impl Expected {
-    /// The largest difference from `value` that a run of `computed` numbers may show, where the figures are of a run of
-    /// `stated` ones.
-    pub fn allowed(&self, value: f64, stated: Precision, computed: Precision) -> f64 {
-        // A number that lies half-way between two printed ones may have been printed as either.
-        let half = |digits: u8| 0.5 * 0.1_f64.powi(digits.into()) * (1.0 + 1e-9);
-        let given = self.tolerance.unwrap_or(0.0)
-            + self.relative.map_or(0.0, |r| r * value.abs())
-            + self.printed.map_or(0.0, half);
-        let limited = self.tolerance.is_some() || self.relative.is_some() || self.printed.is_some();
-        let allowed = if limited { given } else { USUAL_TOLERANCE };
-        if (stated, computed) != (Precision::F64, Precision::F32) {
-            return allowed;
-        }
-        let scale = self.values.flat().iter().fold(0.0, |most: f64, x| most.max(x.abs()));
-        allowed + F32_DRIFT * scale.max(1.0)
     }
 }

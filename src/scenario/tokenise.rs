@@ -100,18 +100,15 @@ impl Vocab {
         let wrong = |field: &str, msg: Msg, help: &'static str| {
             Err(Problem::new(format!("{at}{field}"), msg).help(Msg::new(help)))
         };
-        let corpus = match (&c.corpus, &c.corpus_file) {
-            (Some(text), None) => text.clone(),
-            (None, Some(file)) => read(file)
+        if c.corpus.is_none() && c.corpus_file.is_none() {
+            return wrong("", Msg::new("scenario.no_corpus"), "scenario.corpus_help");
+        }
+        let mut corpus = match &c.corpus_file {
+            Some(file) => read(file)
                 .map_err(|msg| Problem::new(format!("{at}.corpus_file"), msg).help(Msg::new("scenario.corpus_help")))?,
-            (Some(_), Some(_)) => {
-                let msg = Msg::new("scenario.two_corpora");
-                return wrong(".corpus_file", msg, "scenario.corpus_help");
-            }
-            (None, None) => {
-                return wrong("", Msg::new("scenario.no_corpus"), "scenario.corpus_help");
-            }
+            None => String::new(),
         };
+        corpus.push_str(c.corpus.as_deref().unwrap_or(""));
         for (i, word) in c.special.iter().enumerate() {
             if c.special[..i].contains(word) {
                 let msg = Msg::new("scenario.word_twice").arg("word", escape(word));

@@ -159,8 +159,8 @@ fn hold(program: &Program, edit: &Edit, at: &str, held: &mut Pinned) -> Result<b
 /// statistics of a norm.
 fn without_block(name: &Name) -> Option<f64> {
     match (name.site.block()?, &name.role) {
-        (Block::SelfAttention | Block::CrossAttention | Block::FeedForward, Role::Out) => Some(0.0),
-        (Block::Norm(_) | Block::PostNorm(_), Role::Mean) => Some(0.0),
+        (Block::SelfAttention | Block::CrossAttention | Block::FeedForward, Role::Out)
+        | (Block::Norm(_) | Block::PostNorm(_), Role::Mean) => Some(0.0),
         (Block::Norm(_) | Block::PostNorm(_), Role::Root) => Some(1.0),
         _ => None,
     }

@@ -69,6 +69,10 @@ pub fn seen(ids: &[i64], tokens: usize, real: Option<&[bool]>, input: Option<&In
         Some(real) => real.iter().map(|r| !r).collect(),
         None => vec![false; ids.len()],
     };
+    // Vectors without a text have no ids that say anything.
+    if input.is_some_and(|i| (!i.vectors.is_empty() || i.qkv.is_some()) && i.text.is_empty() && i.ids.is_empty()) {
+        return flags;
+    }
     let named = || NAMES.iter().find_map(|name| words.id(name));
     if let Some(pad) = input.and_then(|i| i.pad).or_else(named) {
         for (row, flags) in ids.chunks(tokens.max(1)).zip(flags.chunks_mut(tokens.max(1))) {

@@ -162,21 +162,21 @@ impl Session {
             run: &Run,
             params: &Bindings<T>,
             updates: u64,
-            rounder: Option<Rounder>,
+            rounder: Option<&Rounder>,
         ) -> Option<Bindings<T>> {
             let (lesson, optimiser) = run.lesson.as_ref()?;
             let mut state = State { update: updates, values: params.clone() };
             lesson.bind(optimiser, &mut state);
             // Every batch of the update is all sentences here: what the earlier ones left.
             for _ in 1..optimiser.accumulate {
-                lesson.accumulate(&mut state, rounder.clone()).ok()?;
+                lesson.accumulate(&mut state, rounder.cloned()).ok()?;
             }
             Some(state.values)
         }
         let rounder = self.rounding.map(Rounder::from);
         let own = match &self.params {
-            AnyBindings::F64(b) => bound(run, b, self.updates, rounder).map(AnyBindings::F64),
-            AnyBindings::F32(b) => bound(run, b, self.updates, rounder).map(AnyBindings::F32),
+            AnyBindings::F64(b) => bound(run, b, self.updates, rounder.as_ref()).map(AnyBindings::F64),
+            AnyBindings::F32(b) => bound(run, b, self.updates, rounder.as_ref()).map(AnyBindings::F32),
         };
         own.map_or(Cow::Borrowed(&self.params), Cow::Owned)
     }

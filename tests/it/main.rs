@@ -23,6 +23,7 @@ mod counts;
 mod debugger_commands;
 mod debugger_terminal;
 mod decoding;
+mod every_field;
 mod expressions;
 mod families;
 mod fronts;

@@ -150,3 +150,51 @@ const FFN_RESIDUAL: [f64; 12] = [6.5, -2.75, 3.25, 4.5, 1.75, 0.0, -0.125, 2.25,
 
 #[rustfmt::skip]
 const NORM: [f64; 12] = [0.05862078032576702, -1.6965558949852806, 1.465519508144174, -1.0879311704886505, 0.6324504724501345, -0.26490094490026905, -1.264900944900269, -0.3675495275498655, -1.6453032341959912, 2.8045261278278613, 0.6899658724047705, -0.973462851061355];
+
+/// A scenario whose published figures have one decimal, one of them wrong.
+fn published(printed: f64) -> String {
+    format!(
+        r#"(
+    name: "published", digits: 1,
+    model: (
+        d_model: 2, heads: 1, d_ff: 1, norm: (kind: None),
+        attention: (projections: false, out_projection: false),
+        encoder: (layers: [(has_ffn: false, residual: false)]),
+    ),
+    source: (qkv: (q: [[[1, 0]]], k: [[[1, 0], [0, 1]]], v: [[[1, 2], [3, 4]]])),
+    runs: [Encode()],
+    expected: [(
+        path: "encoder.0.self_attn.context", values: [1.7, 2.7], printed: 1,
+        misprints: [(at: 1, printed: {printed}, note: (en: "the sum was forgotten", zh: "漏了求和"))],
+    )],
+)"#
+    )
+}
+
+#[test]
+fn misprints_are_listed_and_a_scenario_says_how_many_decimals_it_has() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("published.ron");
+    let path = file.to_str().expect("text");
+    std::fs::write(&file, published(2.0)).expect("written");
+    let output = run(&["check", path]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert!(text.contains("published as 2.0, which is wrong: 2.66") && text.contains("the sum was forgotten"), "{text}");
+    // A figure that is right is no misprint.
+    std::fs::write(&file, published(2.7)).expect("written");
+    let output = run(&["check", path]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("the published figure is right"), "{text}");
+
+    let shown = |more: &[&str]| {
+        let arguments = [&["export", path, "--step", "all", "--format", "text"], more].concat();
+        String::from_utf8_lossy(&run(&arguments).stdout).into_owned()
+    };
+    assert!(shown(&[]).contains(" 2.7") && !shown(&[]).contains("2.66"), "{}", shown(&[]));
+    assert!(shown(&["--digits", "3"]).contains("2.66"));
+    let output = run(&["play", path, "-e", "go encoder.0.self_attn.context[0,0,0,1]"]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("= 2.7"), "{text}");
+}
