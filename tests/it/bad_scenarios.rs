@@ -90,7 +90,7 @@ const CASES: &[Case] = &[
     ("unknown_escape", "13:18", "title.zh", "there is no such escape in a text", r"a backslash is written `\\`; known escapes a"),
     ("unknown_extension", "1:11", "", "there is no RON extension `magic`", "see the embedded scenarios"),
     ("unknown_field", "6:9", "model.haeds", "there is no field `haeds` here", "did you mean `heads`? known here: d_model, h"),
-    ("unknown_field_after_chinese", "3:55", "备注", "there is no field `备注` here", "known here: name, title, note, precision, vo"),
+    ("unknown_field_after_chinese", "3:55", "备注", "there is no field `备注` here", "known here: name, title, note, precision, di"),
     ("unknown_path", "13:21", r#"symbols."Q".path"#, "the run has no tensor `encoder.0.self_attn.qq`", "did you mean `encoder.0.self_attn.q`?"),
     ("unknown_prefix", "12:49", "runs[0].decode[1]", r#"`冰` in "冰" is not in the vocabulary, and there is no `<unk>`"#, "add it to the vocabulary, or add `<unk>`"),
     ("unknown_run", "14:21", "walkthrough[0].run", "there is no run `encod`", "did you mean `encode`?"),
