@@ -50,7 +50,8 @@ impl Walk<'_> {
             }
         }
         if schema["items"].is_object() {
-            let items = (0..).map(|i| format!("{path}[{i}]")).take_while(|p| place::find(self.text, p).is_some_and(|f| f.1));
+            let items =
+                (0..).map(|i| format!("{path}[{i}]")).take_while(|p| place::find(self.text, p).is_some_and(|f| f.1));
             for item in items.collect::<Vec<_>>() {
                 self.see(&schema["items"], name, &item);
             }
@@ -99,8 +100,10 @@ fn one_scenario_uses_every_field_and_passes_check() {
     let left_out: Vec<_> = all.difference(&walk.used).collect();
     assert!(left_out.is_empty(), "these fields are not used: {left_out:?}");
 
-    let output =
-        Command::new(env!("CARGO_BIN_EXE_tui-transformer")).args(["--lang", "en", "check", FILE]).output().expect("runs");
+    let output = Command::new(env!("CARGO_BIN_EXE_tui-transformer"))
+        .args(["--lang", "en", "check", FILE])
+        .output()
+        .expect("runs");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(output.status.code(), Some(0), "{text}");
 }

@@ -180,7 +180,10 @@ fn misprints_are_listed_and_a_scenario_says_how_many_decimals_it_has() {
     let output = run(&["check", path]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(output.status.code(), Some(0), "{text}");
-    assert!(text.contains("published as 2.0, which is wrong: 2.66") && text.contains("the sum was forgotten"), "{text}");
+    assert!(
+        text.contains("published as 2.0, which is wrong: 2.66") && text.contains("the sum was forgotten"),
+        "{text}"
+    );
     // A figure that is right is no misprint.
     std::fs::write(&file, published(2.7)).expect("written");
     let output = run(&["check", path]);
