@@ -204,10 +204,12 @@ macro_rules! action_table {
                 Reload "reload" => source::reload;
                 AutoReload "auto-reload" => source::auto;
                 Open(SourceLine) "open" => source::open;
+                Record(FileName) "record" => record::record;
                 Checks "checks" => |app| app.checks.list(&app.nav, &mut app.ui);
                 NextFailed "next-failed" => |app| app.checks.go(true, &mut app.nav, &mut app.ui);
                 PrevFailed "prev-failed" => |app| app.checks.go(false, &mut app.nav, &mut app.ui);
                 Compare(CompareArgs) "compare" => compare::compare;
+                Terms(Expression) "terms" => terms::terms;
                 NextDiff "next-diff" => |app| compare::go_to_difference(app, true);
                 PrevDiff "prev-diff" => |app| compare::go_to_difference(app, false);
                 FirstNan(RunName) "first-nan" => why::first_nan;

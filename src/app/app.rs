@@ -1,6 +1,6 @@
 //! The application: the interface, the place one is at, the views and the tools.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::action::Action;
@@ -13,9 +13,13 @@ use super::page::Page;
 use super::quiz::Open;
 use super::settings::Settings;
 use super::ui::Ui;
+use super::view::View;
+use super::views::compare::Compared;
 use super::views::{Context, Views};
 use super::what_if::Edits;
 use crate::debug::breaks::Breaks;
+use crate::debug::compare::bound::Bound;
+use crate::debug::compare::{Reference, Report};
 use crate::session::Session;
 use crate::text::Lang;
 
@@ -111,6 +115,16 @@ impl App {
         }
         let busy = self.views.is_busy() || self.nav.numbers.is_busy() || self.nav.session.going().is_some();
         self.ui.play.interval().or(self.ui.count_interval()).or(busy.then_some(POLL))
+    }
+
+    /// Shows a run next to a recording that it was compared with.
+    pub fn lay(&mut self, report: Report, reference: Reference, bound: Bound) {
+        let bound = OnceLock::from(Some(Arc::new(bound)));
+        if self.nav.steps.list().iter().all(|s| s.run != report.run) {
+            self.nav.choose_run(Some(report.run));
+        }
+        self.views.compare.keep(&self.nav, Compared { report, reference, bound });
+        self.ui.view = View::Compare;
     }
 
     /// Brings what depends on settings and place up to date.

@@ -1,13 +1,15 @@
 //! What the application wants done outside of itself. Updating never does I/O: it returns these.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::debug::compare::alias::Table;
 use crate::debug::compare::{Mode, Options, Reference, Tolerance, Unopened};
-use crate::session::Session;
-use crate::text::Msg;
-use crate::trace::Rounding;
+use crate::export::file;
+use crate::export::recording::{self, Kind};
+use crate::session::{RecordOptions, Session};
+use crate::text::{Msg, escape};
+use crate::trace::{Rounding, RunError};
 
 /// One thing to do outside.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,6 +42,76 @@ pub enum Effect {
     Open(Option<String>),
     /// Read what a run is to be compared with.
     Reference(Wanted),
+    /// Keep runs in a folder, or one in a file.
+    Record {
+        /// Where.
+        path: PathBuf,
+        /// What.
+        what: Recorded,
+        /// Whether what is there may be replaced.
+        overwrite: bool,
+    },
+}
+
+/// Runs that are kept.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    /// Of which session.
+    pub session: Arc<Session>,
+    /// The run, where only one fits.
+    pub run: usize,
+    /// How its numbers are rounded.
+    pub rounding: Option<Rounding>,
+}
+
+impl PartialEq for Recorded {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.session, &other.session) && (self.run, self.rounding) == (other.run, other.rounding)
+    }
+}
+
+impl Recorded {
+    /// Keeps them.
+    pub fn write(self, path: PathBuf, overwrite: bool) -> Report {
+        let shown = escape(&path.to_string_lossy()).into_owned();
+        let done = match Kind::of_path(&path) {
+            Some(kind) => self.file(kind, &path, overwrite),
+            None if self.rounding.is_some() => Err(Msg::new("record.rounded_folder")),
+            None => {
+                let options = RecordOptions { overwrite, ..RecordOptions::default() };
+                self.session.record(&path, &options).map(|written| {
+                    Msg::new("record.done")
+                        .arg("folder", &shown)
+                        .arg("nodes", written.nodes)
+                        .arg("parts", written.parts)
+                        .arg("bytes", written.bytes)
+                        .arg("referred", written.referred)
+                })
+            }
+        };
+        match done {
+            Ok(done) => Report::Done(done),
+            Err(why) if why.key == "export.file.exists" && !overwrite => {
+                Report::Exists { why, again: Effect::Record { path, what: self, overwrite: true } }
+            }
+            Err(why) => Report::Failed(why),
+        }
+    }
+
+    /// The run as one file, as it is shown.
+    fn file(&self, kind: Kind, path: &Path, overwrite: bool) -> Result<Msg, Msg> {
+        let cannot = |e: &RunError| Msg::new("compare.cannot_run").arg("why", escape(&e.to_string()));
+        let exact = self.session.trace(self.run).map_err(cannot)?;
+        let rounded = self.rounding.map(|r| self.session.rounded(self.run, r)).transpose().map_err(|e| cannot(&e))?;
+        let trace = rounded.as_deref().unwrap_or(exact);
+        let nodes: Vec<_> = trace.program().nodes().filter(|(id, _)| trace.reached(*id)).map(|(id, _)| id).collect();
+        let mut bytes = Vec::new();
+        recording::write(kind, trace, &nodes, &mut bytes)
+            .map_err(|e| Msg::new("tui.said.not_exported").arg("why", e))?;
+        file::write_file(path, overwrite, |out| out.write_all(&bytes)).map_err(|e| e.msg)?;
+        let shown = escape(&path.to_string_lossy()).into_owned();
+        Ok(Msg::new("tui.said.written").arg("path", shown).arg("bytes", bytes.len()))
+    }
 }
 
 impl Effect {

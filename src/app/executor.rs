@@ -103,6 +103,7 @@ fn one(app: &App, effect: Effect, front: &mut dyn Front) -> Report {
             }
         }
         Effect::Reference(wanted) => wanted.read(&app.nav.session),
+        Effect::Record { path, what, overwrite } => what.write(path, overwrite),
     }
 }
 

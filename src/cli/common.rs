@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::global::Global;
 use super::inputs;
 use super::opener::Sources;
-use super::{Failure, open_recorded, value};
+use super::{Failure, bind, open_recorded, value};
 use crate::app::app::App;
 use crate::app::args::StepTarget;
 use crate::app::live::Live;
@@ -16,6 +16,7 @@ use crate::export::select::Selection;
 use crate::scenario::diagnostic::Diagnostic;
 use crate::scenario::{self, Loaded};
 use crate::session::{self, RunKind, Session, Steps};
+use crate::source::Tokenizer;
 use crate::text::{Lang, Msg, escape};
 use crate::trace::RunError;
 use crate::walkthrough::Detail;
@@ -42,6 +43,12 @@ fn print_notes(notes: &[Msg], lang: Lang) {
 }
 
 fn load_noting(arg: &Path, inputs: &inputs::Args, lang: Lang, notes: &mut Vec<Msg>) -> Result<Loaded, Failure> {
+    if inputs.model.is_some() {
+        return Err(Msg::new("bind.not_here").into());
+    }
+    if inputs.tokenizer.is_some() {
+        return Err(Msg::new("input.no_tokenizer_here").arg("source", escape(&arg.to_string_lossy())).into());
+    }
     let wrong = |d: Diagnostic| Failure::Diagnostic(d.render(lang));
     if checkpoint::is_checkpoint(arg) {
         let (loaded, assumed) = checkpoint::load(arg, &inputs.given()).map_err(wrong)?;
@@ -123,8 +130,22 @@ pub fn open_noting(
     lang: Lang,
     notes: &mut Vec<Msg>,
 ) -> Result<Session, Failure> {
+    if let Some(model) = &inputs.model {
+        return bind::open(arg, model, inputs, options, lang);
+    }
     if let Some(opened) = open_recorded::open(arg, options, lang, notes) {
-        return if inputs.is_given() { Err(inputs::refused(arg).into()) } else { opened };
+        if !inputs.given().is_empty() || inputs.family.is_some() {
+            return Err(inputs::refused(arg).into());
+        }
+        let mut session = opened?;
+        if let Some(tokenizer) = &inputs.tokenizer {
+            if session.runs[0].kind != RunKind::Recorded {
+                let source = escape(&arg.to_string_lossy()).into_owned();
+                return Err(Msg::new("input.no_tokenizer_here").arg("source", source).into());
+            }
+            session.name_tokens(Tokenizer::open(tokenizer)?);
+        }
+        return Ok(session);
     }
     let loaded = load_noting(arg, inputs, lang, notes)?;
     open_loaded(loaded, options, lang)

@@ -44,7 +44,7 @@ pub struct Args {
     #[arg(value_name = "A")]
     pub a: PathBuf,
     /// A scenario, or a file of reference activations (safetensors, npz).
-    #[arg(value_name = "B", required_unless_present = "round")]
+    #[arg(value_name = "B", required_unless_present_any = ["round", "input_model"])]
     pub b: Option<PathBuf>,
     /// What a checkpoint reads.
     #[command(flatten)]
@@ -78,8 +78,12 @@ pub struct Args {
 /// [`Failure::Check`] where something differs.
 pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     // A program says more than a recording: it leads, on whichever side it is.
-    let Some(b) = &args.b else {
-        return rounded(args, global, lang);
+    // With a model, A is the recording that is laid over it.
+    let b = match (&args.b, &args.inputs.model) {
+        (Some(_), Some(_)) => return Err(Msg::new("bind.not_here").into()),
+        (Some(b), None) => b,
+        (None, Some(_)) => &args.a,
+        (None, None) => return rounded(args, global, lang),
     };
     let recorded = is_file_of_tensors(&args.a) && !is_file_of_tensors(b);
     let (a, b) = if recorded { (b, &args.a) } else { (&args.a, b) };
@@ -88,7 +92,7 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     if !is_checkpoint(a) && is_checkpoint(b) {
         inputs.family = None;
     }
-    if inputs.given().is_empty() && is_file_of_tensors(b) && is_checkpoint(a) {
+    if inputs.model.is_none() && inputs.given().is_empty() && is_file_of_tensors(b) && is_checkpoint(a) {
         inputs.inputs = Some(b.clone());
     }
     let session = common::open(a, &inputs, global, None, lang)?;
@@ -124,8 +128,7 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     let reference = reference.map_err(|e| unopened(e, lang))?;
     let report = match compare(&session, run, &reference, &options) {
         Ok(report) => report,
-        Err(Failed::Nothing(msg)) => return Err(msg.into()),
-        Err(Failed::Run(e)) => return Err(common::cannot_run(&e)),
+        Err(e) => return Err(failed(&e)),
     };
     let head =
         Head { scenario: &session.scenario.name, run: &session.runs[run].name, policy: options.tolerance.policy };
@@ -160,7 +163,15 @@ fn rounded(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     if lens.first().is_none() { Ok(()) } else { Err(Failure::Check) }
 }
 
-fn unopened(why: Unopened, lang: Lang) -> Failure {
+/// Why nothing could be compared.
+pub(super) fn failed(why: &Failed) -> Failure {
+    match why {
+        Failed::Nothing(msg) => msg.clone().into(),
+        Failed::Run(e) => common::cannot_run(e),
+    }
+}
+
+pub(super) fn unopened(why: Unopened, lang: Lang) -> Failure {
     match why {
         Unopened::Said(msg) => msg.into(),
         Unopened::Wrong(all) => {

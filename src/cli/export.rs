@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use super::bind::Laid;
 use super::global::Global;
 use super::{Failure, common, value};
 use crate::export::document::{Settings, document};
@@ -101,10 +102,14 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     for (_, step) in &chosen {
         session.trace(step.run).map_err(common::cannot_run)?;
     }
+    let laid = Laid::of(&args.scenario, &args.inputs, &session, args.run.as_deref(), global, lang)?;
     args.target().write(args.force, |out| {
         let mut writer = Writer::begin(args.format(), &options, out)?;
         for (at, step) in &chosen {
-            let doc = document(&session, &steps, *at, step, &settings).map_err(io::Error::other)?;
+            let mut doc = document(&session, &steps, *at, step, &settings).map_err(io::Error::other)?;
+            if let Some(laid) = &laid {
+                laid.into_doc(&mut doc, &session, step, number, lang);
+            }
             writer.step(&doc)?;
         }
         writer.end().map(|_| ())

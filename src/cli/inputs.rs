@@ -48,6 +48,12 @@ pub struct Args {
     /// Instructions before the text.
     #[arg(id = "input_system", long = "system", value_name = "TEXT", requires = "input_chat")]
     pub system: Option<String>,
+    /// The model that a recording is laid over.
+    #[arg(id = "input_model", long = "model", value_name = "FOLDER|SCENARIO")]
+    pub model: Option<PathBuf>,
+    /// Names the tokens of a recording.
+    #[arg(id = "input_tokenizer", long = "tokenizer", value_name = "FOLDER|FILE")]
+    pub tokenizer: Option<PathBuf>,
     /// A family file.
     #[arg(id = "input_family", long = "family", value_name = "FILE")]
     pub family: Option<PathBuf>,
@@ -75,7 +81,7 @@ impl Args {
 
     /// Whether any was given.
     pub fn is_given(&self) -> bool {
-        self.given() != Given::default()
+        self.given() != Given::default() || self.model.is_some() || self.tokenizer.is_some()
     }
 }
 

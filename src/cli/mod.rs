@@ -10,6 +10,7 @@ mod usage;
 pub mod value;
 pub mod worksheet;
 
+mod bind;
 pub mod check;
 mod check_decoding;
 mod check_gradients;

@@ -170,12 +170,16 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
         let scenario = args.scenario().display().to_string();
         return Err(Msg::new("tui.not_a_terminal").arg("scenario", escape(&scenario)).into());
     }
+    let laid = super::bind::Laid::of(&args.scenario(), &args.inputs, &session, args.run.as_deref(), global, lang)?;
     // Commands of a script need numbers; without one, the first frame does not wait for the run.
     if commands.is_none() {
         session.in_background();
     }
     let mut app = App::new(session, run, chosen.settings);
     app.live = common::live(&args.scenario(), &args.inputs, global, args.watch, lang);
+    if let Some(laid) = laid {
+        laid.show(&mut app);
+    }
     app.ui.keymap = chosen.keymap;
     app.ui.warn(chosen.warnings);
     if let Some(Selection::One(path)) = &args.step {

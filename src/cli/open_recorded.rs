@@ -26,6 +26,11 @@ pub(super) fn open(arg: &Path, options: Options, lang: Lang, notes: &mut Vec<Msg
     }
 }
 
+/// Whether `arg` is a trace folder or a file of tensors.
+pub(super) fn is_recording(arg: &Path) -> bool {
+    is_trace_folder(arg) || is_file_of_tensors(arg)
+}
+
 fn recording(arg: &Path, options: Options, lang: Lang, notes: &mut Vec<Msg>) -> Result<Session, Failure> {
     let recording = Recording::open(arg)?;
     if let Some((name, why)) = recording.unreadable.first() {

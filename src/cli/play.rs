@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
+use super::bind::Laid;
 use super::global::Global;
 use super::{Failure, common, value};
 use crate::app::action::Action;
@@ -100,8 +101,12 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     let run = args.run.as_deref().map(|name| common::run(&session, name)).transpose()?;
     let digits = global.number_of(&session).unwrap_or_default();
     let settings = Settings { lang, digits, rounding: global.round(), ..Settings::default() };
+    let laid = Laid::of(&args.scenario, &args.inputs, &session, args.run.as_deref(), global, lang)?;
     let mut app = App::new(session, run, settings);
     app.live = common::live(&args.scenario, &args.inputs, global, false, lang);
+    if let Some(laid) = laid {
+        laid.show(&mut app);
+    }
     if let Some(Selection::One(path)) = &args.step {
         common::go_to_step(&mut app, path)?;
     }

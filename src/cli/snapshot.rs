@@ -144,8 +144,12 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     for warning in &chosen.warnings {
         eprintln!("{}", warning.render(chosen.settings.lang));
     }
+    let laid = super::bind::Laid::of(&args.scenario, &args.inputs, &session, args.run.as_deref(), global, lang)?;
     let mut app = App::new(session, run, chosen.settings);
     app.live = common::live(&args.scenario, &args.inputs, global, false, lang);
+    if let Some(laid) = laid {
+        laid.show(&mut app);
+    }
     app.ui.keymap = chosen.keymap;
     if let Some(Selection::One(path)) = &args.step {
         common::go_to_step(&mut app, path)?;

@@ -1,8 +1,10 @@
 //! `steps`: the numbered steps of a run.
 
+use std::fmt::Write as _;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
+use super::bind::Laid;
 use super::global::Global;
 use super::{Failure, common, numerics, value};
 use crate::session::Session;
@@ -51,11 +53,15 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
         }
     }
     let errors = global.rounding().map(|rounding| numerics::OfSteps::of(&session, &list, rounding)).transpose()?;
+    let laid = Laid::of(&args.scenario, &args.inputs, &session, args.run.as_deref(), global, lang)?;
     if args.json {
         let one = |s: &Step| {
             let mut json = to_json(&session, s, lang);
             if let Some(errors) = &errors {
                 json["rounding"] = errors.to_json(s);
+            }
+            if let Some(laid) = &laid {
+                json["reference"] = laid.to_json(s);
             }
             json
         };
@@ -70,7 +76,10 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     let (number, section, phase) =
         (column(&Step::label), column(&|s| s.section.clone()), column(&|s| escape(&s.phase).into_owned()));
     for step in &list {
-        let error = errors.as_ref().map_or_else(String::new, |e| format!("  [{}]", e.words(step, lang)));
+        let mut error = errors.as_ref().map_or_else(String::new, |e| format!("  [{}]", e.words(step, lang)));
+        if let Some(words) = laid.as_ref().map(|l| l.words(step, lang)).filter(|w| !w.is_empty()) {
+            let _ = write!(error, "  [{words}]");
+        }
         writeln!(
             out,
             "{}  {}  {}  {}{error}",

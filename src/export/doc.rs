@@ -65,6 +65,19 @@ pub struct TensorDoc {
     pub names: Vec<String>,
     /// Cells that tables for people leave blank, and the number of each blank (worksheets).
     pub blanks: BTreeMap<usize, usize>,
+    /// The same cells in a recording that the run is laid next to.
+    pub reference: Option<ReferenceDoc>,
+}
+
+/// What a recording has where a tensor of ours is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReferenceDoc {
+    /// Its name there. Untrusted text.
+    pub name: String,
+    /// Its values as ours lie; NaN where it has no such cell.
+    pub values: CellValues,
+    /// Ours, computed from the recording's operands.
+    pub recomputed: CellValues,
 }
 
 /// Values of a tensor.

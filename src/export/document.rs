@@ -234,5 +234,6 @@ pub fn tensor(s: &Session, trace: &AnyTrace, view: &View) -> TensorDoc {
         sentences,
         names,
         blanks: std::collections::BTreeMap::new(),
+        reference: None,
     }
 }

@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 use serde_json::ser::Formatter;
 
 use super::Options;
-use super::doc::{Cell, CellValues, DerivationDoc, StepDoc, Table, TensorDoc};
+use super::doc::{Cell, CellValues, DerivationDoc, ReferenceDoc, StepDoc, Table, TensorDoc};
 use crate::text::escape::is_unsafe;
 
 pub(super) fn begin(out: &mut impl Write, options: &Options) -> io::Result<()> {
@@ -118,7 +118,7 @@ struct Tensor<'d>(&'d TensorDoc);
 impl Serialize for Tensor<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let tensor = self.0;
-        let mut map = serializer.serialize_map(Some(7))?;
+        let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("symbol", &tensor.symbol)?;
         map.serialize_entry("path", &tensor.path)?;
         map.serialize_entry("slice", &tensor.slice)?;
@@ -127,6 +127,25 @@ impl Serialize for Tensor<'_> {
         map.serialize_entry("columns", &tensor.columns)?;
         let nested = Nested { values: &tensor.values, shape: &tensor.shape, offset: 0 };
         map.serialize_entry("values", &nested)?;
+        if let Some(reference) = &tensor.reference {
+            map.serialize_entry("reference", &Reference { reference, shape: &tensor.shape })?;
+        }
+        map.end()
+    }
+}
+
+struct Reference<'d> {
+    reference: &'d ReferenceDoc,
+    shape: &'d [usize],
+}
+
+impl Serialize for Reference<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(3))?;
+        map.serialize_entry("name", &self.reference.name)?;
+        for (key, values) in [("values", &self.reference.values), ("recomputed", &self.reference.recomputed)] {
+            map.serialize_entry(key, &Nested { values, shape: self.shape, offset: 0 })?;
+        }
         map.end()
     }
 }

@@ -40,7 +40,10 @@ pub fn write(kind: Kind, trace: &AnyTrace, nodes: &[NodeId], out: &mut dyn Write
     match kind {
         Kind::Safetensors => {
             let views = nodes.iter().map(|id| (trace.program().node(*id).path.to_string(), Node { trace, id: *id }));
-            let metadata = HashMap::from([("format".to_owned(), "tui-transformer".to_owned())]);
+            let order: Vec<&str> = nodes.iter().map(|id| &*trace.program().node(*id).path).collect();
+            let order = serde_json::to_string(&order).map_err(io::Error::other)?;
+            let metadata =
+                HashMap::from([("format".to_owned(), "tui-transformer".to_owned()), ("order".to_owned(), order)]);
             let bytes = safetensors::serialize(views, Some(metadata)).map_err(io::Error::other)?;
             out.write_all(&bytes)
         }

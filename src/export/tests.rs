@@ -21,6 +21,7 @@ fn tensor(symbol: &str, shape: &[usize], values: CellValues) -> TensorDoc {
         sentences: Vec::new(),
         names: Vec::new(),
         blanks: std::collections::BTreeMap::new(),
+        reference: None,
     }
 }
 

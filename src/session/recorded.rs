@@ -11,6 +11,7 @@ use crate::scenario::diagnostic::Problem;
 use crate::scenario::tokenise::{Token, Vocab};
 use crate::scenario::weights::Coverage;
 use crate::scenario::{Scenario, syntax};
+use crate::source::Tokenizer;
 use crate::source::recording::{InputIds, Recording, modules, phase};
 use crate::tensor::{Precision, Slice};
 use crate::text::{Msg, escape};
@@ -73,6 +74,23 @@ pub fn open_recording(recording: Recording, options: Options) -> Result<Session,
         patient: std::sync::atomic::AtomicBool::default(),
         model_type: std::sync::OnceLock::new(),
     })
+}
+
+impl Session {
+    /// Names the tokens of a recording by the tokenizer of its model.
+    pub fn name_tokens(&mut self, tokenizer: Tokenizer) {
+        let words = Vocab::of_tokenizer(tokenizer, None);
+        let mut inputs = Inputs::clone(&self.inputs);
+        for token in inputs.source_tokens.iter_mut().chain(&mut inputs.target_tokens).flatten() {
+            token.text = words.word(token.id);
+        }
+        self.inputs = Arc::new(inputs);
+        for run in &mut self.runs {
+            run.inputs = Arc::clone(&self.inputs);
+        }
+        self.source_words = words.clone();
+        self.target_words = words;
+    }
 }
 
 /// The scenario of what has none: a name, and a model that nothing is computed with.

@@ -149,3 +149,40 @@ fn every_pair_compares() {
         assert!(json["counts"]["match"].as_u64().expect("a number") > 30);
     }
 }
+
+/// A checkpoint next to each of the others, in either order.
+#[test]
+fn a_checkpoint_is_compared_with_all_others() {
+    let dir = TempDir::new().expect("a folder");
+    let folder = Path::new("tests/data/checkpoints/gpt2");
+    let recording = folder.join("ref.npz");
+    let trace = dir.path().join("trace");
+    let scenario = dir.path().join("same.ron");
+    let program = || Command::new(env!("CARGO_BIN_EXE_tui-transformer"));
+    let inputs = ["--inputs".as_ref(), recording.as_os_str()];
+    let recorded = program().args(["record".as_ref(), folder.as_os_str()]).args(inputs).arg("-o").arg(&trace).status();
+    assert!(recorded.expect("it runs").success());
+    let new = program().args(["new", "--from"]).arg(folder).args(inputs).arg("-o").arg(&scenario).output();
+    let new = new.expect("it runs");
+    assert!(new.status.success(), "{}", String::from_utf8_lossy(&new.stderr));
+    for (a, b) in [
+        (folder, recording.as_path()),
+        (recording.as_path(), folder),
+        (scenario.as_path(), recording.as_path()),
+        (trace.as_path(), recording.as_path()),
+        (scenario.as_path(), trace.as_path()),
+    ] {
+        let (json, code) = compared(a, b);
+        assert_eq!(code, Some(0), "{} {}: {}", a.display(), b.display(), json["verdict"]);
+        assert!(json["counts"]["match"].as_u64().expect("a number") > 5);
+    }
+    for (a, b) in [(folder, trace.as_path()), (trace.as_path(), folder), (folder, scenario.as_path()), (folder, folder)]
+    {
+        let out = program().arg("compare").args([a, b]).args(inputs).arg("--json").output().expect("it runs");
+        let json: Json = serde_json::from_slice(&out.stdout).unwrap_or_else(|e| {
+            panic!("{} {}: {e}: {}", a.display(), b.display(), String::from_utf8_lossy(&out.stderr))
+        });
+        assert_eq!(out.status.code(), Some(0), "{} {}: {}", a.display(), b.display(), json["verdict"]);
+        assert!(json["counts"]["match"].as_u64().expect("a number") > 30);
+    }
+}

@@ -3,6 +3,7 @@
 //! both modes, with all activations in the reference and with those of sublayers only.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use crate::common::tiny::{Fault, Recorded, Tiny};
 use rstest::rstest;
@@ -10,6 +11,7 @@ use safetensors::{Dtype, View};
 use tui_transformer::debug::compare::{Mode, Options, Reference, Report, State, compare};
 use tui_transformer::scenario::syntax;
 use tui_transformer::session::{self, AnyBindings, Session};
+use tui_transformer::source::recording::Recording;
 
 const WORDS: usize = 11;
 const LAYERS: usize = 2;
@@ -116,6 +118,10 @@ impl View for Raw {
 }
 
 fn file(recorded: &Recorded, dtype: Dtype) -> Vec<u8> {
+    file_with(recorded, dtype, None)
+}
+
+fn file_with(recorded: &Recorded, dtype: Dtype, metadata: Option<HashMap<String, String>>) -> Vec<u8> {
     let tensors = recorded.iter().map(|(name, (shape, data))| {
         let bytes = match dtype {
             Dtype::F64 => data.iter().flat_map(|x| x.to_le_bytes()).collect(),
@@ -123,7 +129,7 @@ fn file(recorded: &Recorded, dtype: Dtype) -> Vec<u8> {
         };
         (name, Raw(dtype, shape.clone(), bytes))
     });
-    safetensors::serialize(tensors, None).expect("serialises")
+    safetensors::serialize(tensors, metadata).expect("serialises")
 }
 
 /// Paths of all differences.
@@ -232,6 +238,7 @@ fn the_step_with_the_fault_is_named(
         }
         assert_eq!(verdict.last_match.is_none(), fault == Fault::PositionsPlusOne, "{at}");
     }
+    recordings_name_it(&model, &recorded, path, also);
     // With the outputs of sublayers alone, the step lies in the interval that is named.
     let sparse = sublayers(&recorded);
     for (dtype, mode) in EACH {
@@ -248,6 +255,39 @@ fn the_step_with_the_fault_is_named(
         let last = last.is_none_or(|l| sparse.contains_key(&l.path));
         assert!(last && sparse.contains_key(&verdict.place.path));
     }
+}
+
+/// Two recordings, of the correct program and of that with the fault: without a program next to them, the first step
+/// that differs is the same.
+fn recordings_name_it(model: &Model, faulty: &Recorded, path: &str, also: &[&str]) {
+    let dir = tempfile::TempDir::new().expect("a folder");
+    let correct = model.reference(Fault::None);
+    for (a, b) in [(Dtype::F64, Dtype::F64), (Dtype::F32, Dtype::F32), (Dtype::F32, Dtype::F64)] {
+        let at = format!("{a:?} {b:?}");
+        let report = two_recordings(&dir, model, (&correct, a), (faulty, b));
+        let verdict = report.verdict().unwrap_or_else(|| panic!("{at}: no difference"));
+        let named = &*verdict.place.path;
+        // A mask that is recorded differs before the scores that it hides.
+        assert!(named == path || also.contains(&named), "{at}: {named}, not {path}");
+        let none = two_recordings(&dir, model, (&correct, a), (&correct, b));
+        assert!(none.agrees(), "{at}: {:?}", none.verdict());
+    }
+}
+
+fn two_recordings(dir: &tempfile::TempDir, model: &Model, a: (&Recorded, Dtype), b: (&Recorded, Dtype)) -> Report {
+    let program = &model.session.runs[0].program;
+    let save = |name: &str, (recorded, dtype): (&Recorded, Dtype)| {
+        let order: Vec<&str> = program.nodes().map(|(_, n)| &*n.path).filter(|p| recorded.contains_key(*p)).collect();
+        let order = serde_json::to_string(&order).expect("json");
+        let path = dir.path().join(name);
+        let bytes = file_with(recorded, dtype, Some([("order".to_owned(), order)].into()));
+        std::fs::write(&path, bytes).expect("written");
+        path
+    };
+    let (a, b) = (save("a.safetensors", a), save("b.safetensors", b));
+    let session = session::open_recording(Recording::open(&a).expect("opens"), session::Options::default());
+    let reference = Reference::open(&b, "", false, None).expect("opens");
+    compare(&session.expect("opens"), 0, &reference, &Options::default()).expect("compares")
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod any_model;
 mod architecture;
 mod backward_steps;
 mod bad_scenarios;
+mod bind;
 mod bits;
 mod book;
 mod breakpoints;

@@ -1,6 +1,7 @@
 //! `compare`, and from difference to difference.
 
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use crate::app::action::Action;
 use crate::app::answer::{Answer, Row};
@@ -68,7 +69,7 @@ pub fn compare_with(app: &mut App, reference: Reference, run: usize, options: &O
             ui.view = View::Compare;
             let first = report.verdict().map(|first| first.place.node);
             let run = report.run;
-            views.compare.keep(nav, Compared { report, reference });
+            views.compare.keep(nav, Compared { report, reference, bound: OnceLock::new() });
             // The first difference is what one compares for; a script says where it goes.
             if let Some(node) = first.filter(|_| ui.interactive) {
                 let here = nav.state();

@@ -6,6 +6,7 @@
 //! first that does not.
 
 pub mod alias;
+pub mod bound;
 mod differences;
 mod families;
 pub mod fit;
@@ -37,7 +38,7 @@ use alias::{Idle, Resolver, Table, Target};
 use differences::differences;
 use fit::{Reading, fit};
 use places::Places;
-use walk::{Beside, Plan, walk};
+use walk::{Beside, Plan, cast, walk};
 
 /// Names of a reference that an error tells.
 const NAMES_TOLD: usize = 5;

@@ -344,7 +344,7 @@ fn same<T: Real>(theirs: &Tensor<f64>, ours: &Value<T>) -> bool {
     (theirs.data().iter().enumerate()).all(|(i, x)| x.to_bits() == ours.get(i).to_bits())
 }
 
-fn cast<T: Real>(from: &Tensor<f64>, dtype: DType) -> Value<T> {
+pub(super) fn cast<T: Real>(from: &Tensor<f64>, dtype: DType) -> Value<T> {
     let (shape, data) = (*from.shape(), from.data());
     match dtype {
         DType::Float => Value::Float(Tensor::new(shape, data.iter().map(|&x| T::from_f64(x)).collect::<Vec<_>>())),

@@ -7,6 +7,7 @@ use crate::app::app::App;
 use crate::app::measure;
 use crate::app::navigator::TableModel;
 use crate::app::views::compare::{Differing, Kind, Pairs};
+use crate::explain::Explainer;
 use crate::text::{Align, Msg, NumberFormat, escape, tr};
 use crate::trace::Rounding;
 use crate::tui::colour::CellKind;
@@ -44,10 +45,41 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, _: &mut
         let differs = pairs.found.differing > 0;
         line(&summary(app, view, &pairs, look), if differs { look.theme.changed } else { look.theme.good });
     }
+    for text in laid(app, look) {
+        line(&text, look.theme.dim);
+    }
     let body = Rect { y, height: area.bottom().saturating_sub(y), ..area };
     let used = if pairs.is_whole() { grids(app, view, &pairs, body, buf, look) } else { 0 };
     let rest = Rect { y: body.y + used, height: body.height - used, ..body };
     list(app, view, &pairs, rest, buf, look);
+}
+
+/// Terms that differ most, above the grids.
+const TERMS: usize = 3;
+
+/// The cell looked at next to a recording: our derivation, its value from the recording's operands, and the terms that
+/// differ most.
+fn laid(app: &App, look: &Look) -> Vec<String> {
+    let d = &app.nav;
+    let Some((run, cell)) = d.cell() else { return Vec::new() };
+    let Some(bound) = app.views.compare.bound_made(d, run) else { return Vec::new() };
+    let Some(ours) = d.trace(run) else { return Vec::new() };
+    let digits = app.ui.settings.digits;
+    let mut lines: Vec<String> = d.line(look.lang, digits, 6).map(|l| l.text()).into_iter().collect();
+    let recomputed = Msg::new("bind.recomputed").arg("value", digits.format(bound.recomputed(cell)));
+    lines.push(recomputed.render(look.lang));
+    let x = Explainer::new(&ours);
+    let differing = bound.terms(&ours, cell).into_iter().filter(|t| t.ours.to_bits() != t.theirs.to_bits());
+    for term in differing.take(TERMS) {
+        let names: Vec<String> = term.operands.iter().map(|c| d.call(&x, run, *c)).collect();
+        let msg = Msg::new("bind.term")
+            .arg("term", names.join("·"))
+            .arg("ours", digits.format(term.ours))
+            .arg("theirs", digits.format(term.theirs))
+            .arg("difference", NumberFormat::Scientific(2).format(term.theirs - term.ours));
+        lines.push(msg.render(look.lang));
+    }
+    lines
 }
 
 fn title(view: &View, pairs: &Pairs, look: &Look) -> String {

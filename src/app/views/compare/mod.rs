@@ -5,13 +5,15 @@ mod pairs;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::app::navigator::Navigator;
 use crate::app::of_session::OfSession;
 use crate::app::views::ViewState;
-use crate::debug::compare::{Checked, Mode, Reference, Report, State as Verdict};
+use crate::debug::compare::bound::Bound;
+use crate::debug::compare::{Checked, Mode, Options, Reference, Report, State as Verdict};
 use crate::program::NodeId;
+use crate::session::RunKind;
 use crate::trace::Rounding;
 use crate::walkthrough::{Role, Step};
 
@@ -22,6 +24,8 @@ pub use pairs::{Differing, Kind, Pairs, Side, Summary, change, ulps};
 pub(in crate::app) struct Compared {
     pub report: Report,
     pub reference: Reference,
+    /// Our program on the reference's numbers; made when it is wanted.
+    pub bound: OnceLock<Option<Arc<Bound>>>,
 }
 
 /// How a node compares.
@@ -92,9 +96,28 @@ impl State {
         results.map(|v| states.get(&v.node).copied().unwrap_or(Verdict::Unchecked)).max_by_key(rank)
     }
 
+    /// Our program on the numbers of what run `run` was compared with; `None` where it was not.
+    pub fn bound(&self, nav: &Navigator, run: usize) -> Option<Arc<Bound>> {
+        let compared = self.found(nav)?;
+        if compared.report.run != run || nav.session.runs[run].kind == RunKind::Recorded {
+            return None;
+        }
+        let make = || {
+            let bound = Bound::new(&nav.session, run, &compared.reference, &Options::default());
+            bound.ok().map(Arc::new)
+        };
+        compared.bound.get_or_init(make).clone()
+    }
+
+    /// As [`State::bound`], where it is made already.
+    pub fn bound_made(&self, nav: &Navigator, run: usize) -> Option<Arc<Bound>> {
+        let compared = self.found(nav).filter(|c| c.report.run == run)?;
+        compared.bound.get()?.clone()
+    }
+
     /// How a node compares; `None` where its run was not compared.
     pub fn standing(&self, nav: &Navigator, run: usize, node: NodeId) -> Option<Standing<'_>> {
-        let Compared { report, reference } = self.found(nav)?.as_ref();
+        let Compared { report, reference, .. } = self.found(nav)?.as_ref();
         if report.run != run {
             return None;
         }
