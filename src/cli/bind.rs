@@ -14,6 +14,7 @@ use crate::checkpoint::inputs::Sides;
 use crate::debug::compare::bound::Bound;
 use crate::debug::compare::{Options, Reference, Report, State, compare as find};
 use crate::export::doc::{CellValues, ReferenceDoc, StepDoc};
+use crate::model::Sequences;
 use crate::scenario::Loaded;
 use crate::scenario::schema::Scenario;
 use crate::session::{self, Session};
@@ -65,16 +66,16 @@ fn read(recording: &Path) -> Option<Sides> {
         return Some(sides);
     }
     let (session, _) = session::open_trace(recording, session::Options::default()).ok()?;
-    let rows = |s: &Option<crate::model::Sequences>| {
-        let s = s.as_ref().filter(|s| !s.ids.is_empty())?;
-        Some(s.ids.chunks(s.tokens().max(1)).map(<[i64]>::to_vec).collect::<Vec<_>>())
-    };
-    let (source, target) = (rows(&session.inputs.source), rows(&session.inputs.target));
-    match (source, target) {
-        (Some(ids), target) => Some(Sides { ids, target, ..Sides::default() }),
-        (None, Some(ids)) => Some(Sides { ids, ..Sides::default() }),
-        (None, None) => None,
-    }
+    let (source, target) = (session.inputs.source.as_ref(), session.inputs.target.as_ref());
+    let main = source.or(target).filter(|s| !s.ids.is_empty())?;
+    let rows = |s: &Sequences, of: &[i64]| of.chunks(s.tokens().max(1)).map(<[i64]>::to_vec).collect::<Vec<_>>();
+    let seen = |all: &Vec<bool>| all.chunks(main.tokens().max(1)).map(<[bool]>::to_vec).collect();
+    Some(Sides {
+        ids: rows(main, &main.ids),
+        target: source.and(target).map(|t| rows(t, &t.ids)),
+        mask: main.real.as_ref().map(seen),
+        types: main.types.as_ref().map(|types| rows(main, types)),
+    })
 }
 
 /// Lets a scenario read what was read.

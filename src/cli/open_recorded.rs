@@ -6,7 +6,7 @@ use std::path::Path;
 use super::Failure;
 use crate::session::{Options, Session, open_recording, open_trace};
 use crate::source::recording::{Recording, is_file_of_tensors};
-use crate::source::trace::{Folder, is_trace_folder};
+use crate::source::trace::{Folder, MANIFEST, is_trace_folder};
 use crate::text::{Lang, Msg, escape};
 
 /// Parts of a trace that a message names.
@@ -80,7 +80,10 @@ impl Verified {
         }
         let folder = Folder::open(arg)?;
         let (right, damaged) = folder.verify();
-        let damaged = damaged.into_iter().map(|d| (d.file, d.why)).collect();
+        let mut damaged: Vec<(String, Msg)> = damaged.into_iter().map(|d| (d.file, d.why)).collect();
+        // The manifest has no checksum: the programs say what it has to list.
+        let opened = open_trace(arg, Options::default()).map(|(_, damaged)| damaged).unwrap_or_default();
+        damaged.extend(opened.into_iter().filter(|d| d.file == MANIFEST).map(|d| (d.file, d.why)));
         Ok(Some(Self { right, damaged, complete: folder.manifest.complete }))
     }
 

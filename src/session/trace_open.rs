@@ -13,7 +13,7 @@ use crate::program::{Blob, Program};
 use crate::scenario::diagnostic::Problem;
 use crate::scenario::syntax;
 use crate::source::recording::{Dtype, Recorded};
-use crate::source::trace::{Damaged, Folder, SESSION};
+use crate::source::trace::{Damaged, Folder, MANIFEST, SESSION};
 use crate::tensor::{Precision, Real, Shape, Tensor, Value};
 use crate::text::{Lang, Msg, escape};
 use crate::trace::train::TrainStep;
@@ -120,6 +120,7 @@ pub fn open_trace(path: &Path, options: Options) -> Result<(Session, Vec<Damaged
         };
         let _ = run.trace.set(Ok(trace));
     }
+    damaged.extend(lies(&folder, &session));
     let mut steps = walkthrough(&session).map_err(wrong)?;
     // What is not there cannot be shown.
     for step in &mut steps {
@@ -128,6 +129,24 @@ pub fn open_trace(path: &Path, options: Options) -> Result<(Session, Vec<Damaged
     }
     session.steps = Arc::new(session.index_steps(steps));
     Ok((session, damaged))
+}
+
+/// Where the manifest says something else of a run's nodes than its program: what other programs read is wrong then.
+fn lies(folder: &Folder, session: &Session) -> Option<Damaged> {
+    let shown = |path: &str, dims: &[usize]| format!("{} {dims:?}", escape(path));
+    for (entry, run) in folder.manifest.runs.iter().zip(&session.runs).filter(|(e, _)| e.kept) {
+        let nodes = run.program.nodes().map(|(_, n)| shown(&n.path, n.shape.dims()));
+        let listed = entry.nodes.iter().map(|n| shown(&n.path, &n.shape));
+        if let Some((found, wanted)) = listed.clone().zip(nodes).find(|(a, b)| a != b) {
+            let why = Msg::new("trace.part.node").arg("found", found).arg("wanted", wanted);
+            return Some(Damaged { file: MANIFEST.to_owned(), why });
+        }
+        if listed.len() != run.program.len() {
+            let why = Msg::new("trace.part.nodes").arg("found", listed.len()).arg("wanted", run.program.len());
+            return Some(Damaged { file: MANIFEST.to_owned(), why });
+        }
+    }
+    None
 }
 
 /// What each update reads besides the parameters, as it was when the session was opened first.

@@ -49,7 +49,7 @@ fn steps_say_how_the_recording_compares() {
     let there: Vec<&Json> = steps.iter().map(|s| &s["reference"]).filter(|r| !r.is_null()).collect();
     assert!(there.len() > 20, "{}", there.len());
     assert!(there.iter().all(|r| r["state"] == "match" && r["rms"].as_f64().is_some_and(|x| x < 1e-5)));
-    assert!(text(&run(&["steps", BERT, "--model", MODEL])).contains("attention.self.query: "));
+    assert!(text(&run(&["steps", BERT, "--model", MODEL])).contains("attention.self.scores: match, RMS "));
     let out = run(&["compare", BERT, "--model", MODEL]);
     assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stdout));
 }
@@ -207,4 +207,29 @@ fn the_first_nan_of_a_recording_is_found() {
     }
     let said = text(&run(&["play", path, "-e", "break any nan", "-e", "continue"]));
     assert!(said.contains(spoilt), "{said}");
+}
+
+/// What the recorder calls `NAME.grad` is the gradient of what `NAME` is.
+#[test]
+fn gradients_go_by_the_names_of_the_recorder() {
+    let dir = TempDir::new().expect("a folder");
+    let path = |name: &str| dir.path().join(name).to_str().expect("a name").to_owned();
+    let (whole, renamed) = (path("whole.safetensors"), path("renamed.safetensors"));
+    assert!(run(&["record", "gpt_block", "--run", "backward", "-o", &whole]).status.success());
+    let bytes = fs::read(&whole).expect("readable");
+    let file = SafeTensors::deserialize(&bytes).expect("tensors");
+    let names = [
+        ("decoder.0.ffn.hidden", "transformer.h.0.mlp.c_fc"),
+        ("grad.decoder.0.ffn.hidden", "transformer.h.0.mlp.c_fc.grad"),
+        ("grad.decoder.0.residual1", "transformer.h.0.ln_2.in.grad"),
+    ];
+    let views = names.map(|(ours, theirs)| (theirs, file.tensor(ours).unwrap_or_else(|e| panic!("{ours}: {e}"))));
+    fs::write(&renamed, safetensors::serialize(views, None).expect("serialises")).expect("written");
+    let out = run(&["compare", "gpt_block", &renamed, "--run", "backward", "--json"]);
+    let report = json(&out);
+    assert_eq!(out.status.code(), Some(0), "{}", report["verdict"]);
+    let nodes = report["nodes"].as_array().expect("a list");
+    let of = |name: &str| nodes.iter().find(|n| n["name"] == name).unwrap_or_else(|| panic!("{name}"));
+    assert_eq!(of("transformer.h.0.mlp.c_fc.grad")["path"], "grad.decoder.0.ffn.hidden");
+    assert_eq!(of("transformer.h.0.ln_2.in.grad")["path"], "grad.decoder.0.residual1");
 }

@@ -162,7 +162,8 @@ fn a_checkpoint_is_compared_with_all_others() {
     let inputs = ["--inputs".as_ref(), recording.as_os_str()];
     let recorded = program().args(["record".as_ref(), folder.as_os_str()]).args(inputs).arg("-o").arg(&trace).status();
     assert!(recorded.expect("it runs").success());
-    let new = program().args(["new", "--from"]).arg(folder).args(inputs).arg("-o").arg(&scenario).output();
+    let new =
+        program().args(["new", "from-checkpoint", "--from"]).arg(folder).args(inputs).arg("-o").arg(&scenario).output();
     let new = new.expect("it runs");
     assert!(new.status.success(), "{}", String::from_utf8_lossy(&new.stderr));
     for (a, b) in [

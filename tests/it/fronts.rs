@@ -35,6 +35,8 @@ fn line(name: &str, folder: &Path) -> String {
         "save" => format!("save {}", file("saved.ron")),
         "save-session" => format!("save-session {}", file("a.commands")),
         "compare" => "compare inference".to_owned(),
+        "round" | "numerics" => format!("{name} bf16"),
+        "record" => format!("record {}", file("kept.trace")),
         "break" | "tbreak" => format!("{name} 5"),
         other => other.to_owned(),
     }

@@ -302,3 +302,22 @@ fn a_recording_becomes_a_trace() {
     let (ours, theirs) = (exported(folder.to_str().expect("a name")), exported(source));
     assert_eq!(values(&ours), values(&theirs));
 }
+
+/// A manifest that says something else than the program is named, and the rest opens.
+#[test]
+fn a_manifest_that_lies_is_named() {
+    let dir = TempDir::new().expect("a folder");
+    let folder = recorded(&dir, "gpt_block", &[]);
+    let name = folder.to_str().expect("a name");
+    let whole = fs::read_to_string(folder.join("manifest.json")).expect("readable");
+    for (key, lie) in [("shape", serde_json::json!([1_000_000_000_000_u64])), ("path", "\u{1b}]0;x\u{7}".into())] {
+        let mut manifest: Json = serde_json::from_str(&whole).expect("json");
+        manifest["runs"][0]["nodes"][5][key] = lie;
+        fs::write(folder.join("manifest.json"), manifest.to_string()).expect("written");
+        let out = run(&["check", name, "--run", "training"]);
+        let said = String::from_utf8_lossy(&out.stdout).into_owned();
+        assert_eq!(out.status.code(), Some(1), "{said}");
+        assert!(said.contains("manifest.json: it lists") && !said.contains('\u{1b}'), "{said}");
+        assert!(run(&["steps", name]).status.success());
+    }
+}

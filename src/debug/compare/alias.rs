@@ -336,7 +336,17 @@ impl<'a> Resolver<'a> {
         (self.calls(name).into_iter())
             .map(|(bare, call)| self.within(bare, &call, fits))
             .find(|found| !found.is_empty())
-            .unwrap_or_default()
+            .unwrap_or_else(|| self.gradient(name))
+    }
+
+    /// What a recorder names `NAME.grad`: the gradients of what `NAME` stands for.
+    fn gradient(&self, name: &str) -> Vec<Target> {
+        let Some(of) = name.strip_suffix(".grad") else { return Vec::new() };
+        let gradient = |t: Target| {
+            let path = &self.program.node(t.node).path;
+            Some(Target { node: self.program.find(&format!("grad.{path}"))?, ..t })
+        };
+        self.resolve(of).into_iter().filter_map(gradient).collect()
     }
 
     /// The names that a table has for a node, likelier ones first.

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::{Beside, Failed, Options, Reference, cast, matched, nothing, scaled_embeddings};
-use crate::program::{NodeId, Op, Program};
+use crate::program::{Binary, NodeId, Op, Program};
 use crate::session::{AnyBindings, Session};
 use crate::tensor::{Real, Value};
 use crate::trace::derive::{Arithmetic, Cell, Replay, derive};
@@ -84,7 +84,16 @@ impl Bound {
             let [a, b] = values.entry(c.node).or_insert_with(|| [ours.value(c.node), self.fed.value(c.node)]);
             [a.get(c.flat), b.get(c.flat)]
         };
+        let inline = |c: &Cell| ours.program().node(c.node).inline;
         let mut terms: Vec<Term> = match &arithmetic {
+            // A product and its bias are one line.
+            Arithmetic::Binary(Binary::Add, a, b) if inline(a) || inline(b) => {
+                let parts = [*a, *b].into_iter().flat_map(|c| {
+                    let whole = || vec![Term { operands: vec![c], ours: value(ours, c), theirs: value(&self.fed, c) }];
+                    if inline(&c) { self.terms(ours, c) } else { whole() }
+                });
+                parts.collect()
+            }
             Arithmetic::Dot(a, b) => {
                 let products = a.cells().zip(b.cells()).map(|(a, b)| {
                     let ([x, theirs_x], [y, theirs_y]) = (both(a), both(b));
