@@ -163,7 +163,7 @@ impl Laid {
     }
 
     /// Their numbers, and ours from their operands, into a step's document.
-    pub(super) fn into_doc(&self, doc: &mut StepDoc, session: &Session, step: &Step, number: NumberFormat, lang: Lang) {
+    pub(super) fn annotate(&self, doc: &mut StepDoc, session: &Session, step: &Step, number: NumberFormat, lang: Lang) {
         for (view, tensor) in step.views.iter().zip(&mut doc.tensors).filter(|(v, _)| v.run == self.run) {
             let Some(against) = self.report.of(view.node).and_then(|c| c.against.as_ref()) else { continue };
             let node = session.runs[self.run].program.node(view.node);

@@ -108,7 +108,7 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
         for (at, step) in &chosen {
             let mut doc = document(&session, &steps, *at, step, &settings).map_err(io::Error::other)?;
             if let Some(laid) = &laid {
-                laid.into_doc(&mut doc, &session, step, number, lang);
+                laid.annotate(&mut doc, &session, step, number, lang);
             }
             writer.step(&doc)?;
         }

@@ -108,7 +108,13 @@ impl Rounder {
     /// Whether the numbers of a node are rounded.
     pub fn rounds(&self, program: &Program, id: NodeId) -> bool {
         let node = program.node(id);
-        !node.inline && !node.op.moves_only() && !self.exempt.get(id.index()).is_some_and(|exempt| *exempt)
+        // What is moved was rounded where it was computed, unless that is inside the line of this node.
+        let moved = node.op.moves_only()
+            && match self.to {
+                Rounding::Decimals(_) => true,
+                Rounding::Type(_) => !node.inputs.iter().any(|i| program.node(*i).inline),
+            };
+        !node.inline && !moved && !self.exempt.get(id.index()).is_some_and(|exempt| *exempt)
     }
 
     /// The value of node `id` rounded, and what that lost; `None` where it is not rounded.

@@ -10,7 +10,7 @@ use safetensors::SafeTensors;
 use serde_json::Value as Json;
 use tempfile::TempDir;
 use tui_transformer::debug::numerics::Lens;
-use tui_transformer::program::{NodeId, Op};
+use tui_transformer::program::Op;
 use tui_transformer::scenario::syntax;
 use tui_transformer::session::{self, Options, Session};
 use tui_transformer::tensor::{DType, NumberType};
@@ -78,16 +78,9 @@ fn every_number_of_a_rounded_run_is_of_its_type(
     let trace = session.rounded(0, Rounding::Type(t)).expect("runs");
     let program = trace.program();
     let mut seen = 0;
-    let inline_below = |id: NodeId| {
-        let mut id = id;
-        while program.node(id).op.moves_only() && !program.node(id).inputs.is_empty() {
-            id = program.node(id).inputs[0];
-        }
-        program.node(id).inline
-    };
     for (id, node) in program.nodes().filter(|(id, n)| n.dtype == DType::Float && !n.inline && trace.reached(*id)) {
         let value = trace.value(id);
-        for i in (0..value.shape().len()).filter(|_| !inline_below(id)) {
+        for i in 0..value.shape().len() {
             let x = value.get(i);
             seen += 1;
             assert!(x.is_nan() || t.round(x).to_bits() == x.to_bits(), "{t}: {}[{i}] = {x:e}", node.path);
