@@ -10,6 +10,7 @@ use super::{Failure, common, compare, inputs};
 #[cfg(feature = "tui")]
 use crate::app::app::App;
 use crate::checkpoint;
+use crate::checkpoint::Given;
 use crate::checkpoint::inputs::Sides;
 use crate::debug::compare::bound::Bound;
 use crate::debug::compare::{Options, Reference, Report, State, compare as find};
@@ -124,7 +125,7 @@ impl Laid {
         let run = name.map_or(Ok(0), |name| common::run(session, name))?;
         let options = Options { rounding: global.rounding(), ..Options::default() };
         let asked = &session.runs[run].name;
-        let reference = Reference::open(source, asked, false, global.precision());
+        let reference = Reference::open(source, asked, false, global.precision(), &Given::default());
         let reference = reference.map_err(|e| compare::unopened(e, lang))?;
         let report = find(session, run, &reference, &options).map_err(|e| compare::failed(&e))?;
         let bound = Bound::new(session, run, &reference, &options).map_err(|e| compare::failed(&e))?;

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use crate::common::tiny::{Fault, Recorded, Tiny};
 use rstest::rstest;
 use safetensors::{Dtype, View};
+use tui_transformer::checkpoint::Given;
 use tui_transformer::debug::compare::{Mode, Options, Reference, Report, State, compare};
 use tui_transformer::scenario::syntax;
 use tui_transformer::session::{self, AnyBindings, Session};
@@ -286,7 +287,7 @@ fn two_recordings(dir: &tempfile::TempDir, model: &Model, a: (&Recorded, Dtype),
     };
     let (a, b) = (save("a.safetensors", a), save("b.safetensors", b));
     let session = session::open_recording(Recording::open(&a).expect("opens"), session::Options::default());
-    let reference = Reference::open(&b, "", false, None).expect("opens");
+    let reference = Reference::open(&b, "", false, None, &Given::default()).expect("opens");
     compare(&session.expect("opens"), 0, &reference, &Options::default()).expect("compares")
 }
 
