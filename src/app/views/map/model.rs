@@ -159,7 +159,8 @@ impl Map {
             (Some(_), None) => "tui.map.encoder",
             _ => "tui.map.decoder",
         };
-        let layers = [&m.encoder, &m.decoder].into_iter().flatten().map(|s| s.layers.len().to_string());
+        let layers = [&m.encoder, &m.decoder].into_iter().flatten();
+        let layers = layers.map(|s| s.layers.iter().map(|l| l.repeat).sum::<usize>().to_string());
         let run = nav.step().map_or(0, |s| s.run);
         let runs: Vec<&str> = nav.session.runs.iter().map(|r| r.name.as_str()).collect();
         Msg::new(kind)
