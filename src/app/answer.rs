@@ -17,12 +17,14 @@ pub struct Row {
     pub action: Option<Action>,
     /// What Delete does to it.
     pub delete: Option<Action>,
+    /// The share that it has of the whole, with its sign: a bar on the screen.
+    pub bar: Option<f64>,
 }
 
 impl Row {
     /// A line that only informs.
     pub fn new(text: Msg) -> Self {
-        Self { level: Level::Info, text, action: None, delete: None }
+        Self { level: Level::Info, text, action: None, delete: None, bar: None }
     }
 
     /// A line of words that are the same in every language: symbols, paths, figures.
@@ -34,6 +36,12 @@ impl Row {
     #[must_use]
     pub fn level(self, level: Level) -> Self {
         Self { level, ..self }
+    }
+
+    /// With a bar.
+    #[must_use]
+    pub fn bar(self, share: Option<f64>) -> Self {
+        Self { bar: share, ..self }
     }
 
     /// With what choosing it does.
@@ -76,6 +84,7 @@ impl Answer {
             level: row.level,
             action: row.action.clone(),
             delete: row.delete.clone(),
+            bar: row.bar,
         };
         Overlay::List { title: self.title.clone(), items: self.rows.iter().map(item).collect(), selected: 0 }
     }

@@ -222,6 +222,8 @@ pub struct Item {
     pub action: Option<Action>,
     /// What Delete does.
     pub delete: Option<Action>,
+    /// A share that is drawn as a bar; below 0 in the colour of what takes away.
+    pub bar: Option<f64>,
 }
 
 /// Something over the screen.

@@ -185,6 +185,7 @@ fn lists_choose_and_delete() {
         level: Level::Info,
         action: Some(Action::parse(&format!("step {n}")).unwrap()),
         delete: Some(Action::parse(&format!("delete {n}")).unwrap()),
+        bar: None,
     };
     let mut run = new();
     run.ui.overlays.push(Overlay::List {

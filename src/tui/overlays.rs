@@ -4,6 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::draw::{Look, follow, put};
+use super::colour::Ramp;
 use super::widgets::dialog::{self, Field};
 use super::widgets::paragraph::{Span, Wrapped};
 use super::widgets::{help, status};
@@ -14,6 +15,9 @@ use crate::app::overlay::{ExportForm, Overlay, Palette, Scrolling};
 use crate::app::settings::GlyphSet;
 use crate::app::ui::Ui;
 use crate::text::{Align, tr};
+
+/// Longest bar of a list.
+const BAR: u16 = 16;
 
 /// Draws the overlays, the lowest first; returns how far the topmost can be scrolled.
 pub fn draw(ui: &Ui, area: Rect, buf: &mut Buffer, look: &Look) -> Scrolling {
@@ -55,9 +59,18 @@ fn one(ui: &Ui, overlay: &Overlay, area: Rect, buf: &mut Buffer, look: &Look) ->
             let height = (items.len() as u16).min(tall).max(1);
             let inside = dialog::popup(area, buf, &title.render(look.lang), (wide, height), look);
             let first = follow(0, *selected, usize::from(inside.height), items.len());
+            // Shares of a sum are bars at the right.
+            let bars = if items.iter().any(|i| i.bar.is_some()) && inside.width > 3 * BAR { BAR + 1 } else { 0 };
             for (i, (y, item)) in (inside.y..inside.bottom()).zip(items.iter().skip(first)).enumerate() {
                 let style = if first + i == *selected { look.theme.cursor } else { status::level(item.level, look).1 };
-                put(buf, inside, (inside.x, y), &item.label, inside.width, style, look);
+                put(buf, inside, (inside.x, y), &item.label, inside.width - bars, style, look);
+                if let Some(share) = item.bar.filter(|_| bars > 0) {
+                    let t = if share < 0.0 { 0.1 } else { 0.9 };
+                    let colour = look.palette.at(Ramp::Diverging, t).map_or(look.theme.text, |c| look.theme.text.fg(c.0));
+                    let long = ((share.abs() * f64::from(BAR)).round() as u16).clamp(u16::from(share != 0.0), BAR);
+                    let bar = look.glyphs.bar[look.glyphs.bar.len() - 1].repeat(usize::from(long));
+                    put(buf, inside, (inside.right() - BAR, y), &bar, BAR, colour, look);
+                }
             }
         }
         Overlay::Text { title, body, scroll } => {

@@ -93,7 +93,8 @@ fn tree_answer(
                     .arg("count", count)
                     .arg("weight", number.format(weight))
                     .arg("share", percent(&share));
-                answer.push(Row::new(msg));
+                let sign = if weight < 0.0 { -1.0 } else { 1.0 };
+                answer.push(Row::new(msg).bar(share.filter(|_| way == Way::Up).map(|s| s * sign)));
             }
             What::Branch { branch, share, again } => {
                 let mut text = format!("{indent}{} = {}", nav.call(&x, run, branch.cell), value(branch.cell));
@@ -104,7 +105,9 @@ fn tree_answer(
                     .arg("what", text)
                     .arg("term", number.format(branch.term))
                     .arg("share", percent(&share));
-                let row = Row::new(msg).action(nav.go_to_cell(run, branch.cell));
+                let sign = if branch.term < 0.0 { -1.0 } else { 1.0 };
+                let bar = share.filter(|_| way == Way::Up).map(|s| s * sign);
+                let row = Row::new(msg).action(nav.go_to_cell(run, branch.cell)).bar(bar);
                 answer.push(row);
             }
         }

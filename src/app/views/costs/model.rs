@@ -1,5 +1,7 @@
 //! What ops cost: arithmetic and bytes as computed, time as the median of several runs.
 
+use std::collections::HashMap;
+
 use crate::app::navigator::Navigator;
 use crate::program::{NodeId, cost};
 
@@ -48,12 +50,13 @@ impl Costs {
         };
         let mut rows: Vec<Row> = Vec::with_capacity(program.len());
         let mut of_node: Vec<usize> = Vec::with_capacity(program.len());
+        let mut of_step: HashMap<usize, usize> = HashMap::new();
         let steps = if folded { Some(nav.steps_of_nodes(run)) } else { None };
         for (id, _) in program.nodes() {
             let c = cost(program, id, nav.session.precision);
             let step = steps.as_ref().and_then(|s| s[id.index()]);
             let row = Row { node: id, ops: 1, step, flops: c.flops, bytes: c.read + c.written, nanos: nanos(id) };
-            let same = step.and_then(|_| rows.iter().position(|r| r.step == step));
+            let same = step.and_then(|step| of_step.get(&step).copied());
             if let Some(at) = same {
                 let all = &mut rows[at];
                 all.node = id;
@@ -64,6 +67,9 @@ impl Costs {
                 of_node.push(at);
             } else {
                 of_node.push(rows.len());
+                if let Some(step) = step {
+                    of_step.insert(step, rows.len());
+                }
                 rows.push(row);
             }
         }
