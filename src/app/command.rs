@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn completes_names_words_and_places() {
         assert_eq!(labels("exp"), ["export"]);
-        assert_eq!(labels("layer"), ["next-layer", "prev-layer"]);
+        assert_eq!(labels("layer"), ["layer", "next-layer", "prev-layer"]);
         assert_eq!(labels("go Q"), ["Q1", "Q2"]);
         assert_eq!(labels("view he"), ["heads"]);
         assert_eq!(labels("set l"), ["lang ", "log "]);

@@ -33,12 +33,12 @@ pub enum Kind {
     Positive,
 }
 
-/// Cells up to which a tensor is read at once: a few milliseconds.
-const AT_ONCE: usize = 1 << 18;
+/// Cells up to which a tensor is read at once: a fraction of a millisecond.
+const AT_ONCE: usize = 1 << 16;
 /// Parts of a range that cells are counted in.
 pub const BINS: usize = 16;
 /// Pictures that are kept.
-const PICTURES: usize = 96;
+const PICTURES: usize = 512;
 
 /// Where a tensor is.
 #[derive(Clone, Copy, Debug)]
