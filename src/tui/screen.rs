@@ -21,7 +21,7 @@ use crate::app::views::map::crumbs;
 use crate::debug::compare::State;
 use crate::scenario::lint::Severity;
 use crate::text::{Msg, tr};
-use crate::walkthrough::{Role, phase_name, short_title};
+use crate::walkthrough::{Role, Step, phase_name, short_title};
 
 /// Something on the screen that the mouse can hit.
 #[derive(Clone, Debug, PartialEq)]
@@ -250,11 +250,17 @@ fn sidebar(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Sho
                 let step = &list[*at];
                 let title = step.title.render(look.lang);
                 let title = short_title(&title, &step.phase, look.lang);
-                // A title that does not fit is cut where it may not differ: the symbol says which step it is.
+                // Where titles are cut before they differ, the symbol says which step it is.
                 let room = inside.width.saturating_sub(look.width(&step.label()) + 5);
+                let cut = look.cut(&title, room);
+                let alike = |other: Option<usize>| {
+                    let other = other.and_then(|i| list.get(i)).filter(|o| o.phase == step.phase);
+                    let title = |o: &Step| short_title(&o.title.render(look.lang), &o.phase, look.lang);
+                    other.is_some_and(|o| look.cut(&title(o), room) == cut)
+                };
                 let mut results = step.views.iter().filter(|v| v.role == Role::Result);
                 match (results.next(), results.next()) {
-                    (Some(only), None) if look.width(&title) > room && !title.contains(&only.symbol) => {
+                    (Some(only), None) if cut != title && (alike(at.checked_sub(1)) || alike(Some(at + 1))) => {
                         format!("{} {} · {title}", step.label(), only.symbol)
                     }
                     _ => format!("{} {title}", step.label()),

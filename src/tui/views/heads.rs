@@ -212,7 +212,7 @@ fn arcs(attention: &Attention, labels: &Labelled<'_>, from: &[From], look: &Look
         line = format!("{line}{word}  ");
     }
     let width = look.width(&line);
-    let mut order: Vec<&From> = from.iter().filter(|f| f.key != attention.query).collect();
+    let mut order: Vec<&From> = from.iter().filter(|f| f.key != attention.query && f.mean > 0.0).collect();
     order.sort_by(|a, b| b.mean.total_cmp(&a.mean));
     let mut lines = vec![line];
     let [h, _, _, _, br, bl] = look.glyphs.frame;

@@ -8,7 +8,7 @@ use crate::app::app::App;
 use crate::app::measure::{Part, kind};
 use crate::app::navigator::is_masked;
 use crate::app::views::token::{Row, Rows};
-use crate::explain::line::MASKED_BELOW;
+use crate::tensor::DType;
 use crate::text::{Align, Msg, tr};
 use crate::tui::colour::CellKind;
 use crate::tui::draw::{Look, follow, put};
@@ -46,9 +46,11 @@ fn one(app: &App, row: &Row, current: bool, line: Rect, buf: &mut Buffer, look: 
         return;
     };
     let program = &d.session.runs[view.run].program;
-    let masked = is_masked(program, view.node);
+    let scores = is_masked(program, view.node);
+    let mask = d.origin(view.run, view.node).mask();
     let number = |c: usize| value.get(row.first + c * row.stride);
-    let hidden = |c: usize| masked && number(c) < MASKED_BELOW;
+    let hidden = |c: usize| mask.has(row.first + c * row.stride);
+    let plain = value.dtype() != DType::Float;
     // As the tables print them; what is masked is no part of a norm.
     let squares = (0..row.len.min(NORMED)).filter(|c| !hidden(*c)).map(|c| number(c).powi(2));
     let norm = squares.sum::<f64>().sqrt();
@@ -69,7 +71,9 @@ fn one(app: &App, row: &Row, current: bool, line: Rect, buf: &mut Buffer, look: 
     // Written until the line is full, each on its colour.
     for c in 0..row.len.min(WRITTEN) {
         let (text, cell) = match () {
-            () if hidden(c) => ("-∞".to_owned(), CellKind::Masked),
+            () if plain => (format!("{}", number(c)), CellKind::Plain),
+            () if hidden(c) && scores => ("-∞".to_owned(), CellKind::Masked),
+            () if hidden(c) => (digits.format_short(number(c)), CellKind::Masked),
             () => (digits.format_short(number(c)), CellKind::of(number(c))),
         };
         let style = scale.style(number(c), cell, &look.theme, &look.palette);

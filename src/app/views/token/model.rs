@@ -159,7 +159,10 @@ impl Rows {
         let before = before.flat_map(|i| rows_of(i).into_iter().rev());
         let mut rows: Vec<Row> = before.take(most.max(1)).collect();
         rows.reverse();
-        let at = rows.len().saturating_sub(1);
+        // Of the tensor looked at, the row of the head looked at.
+        let here_is = |r: &Row| r.step == nav.position() && r.view == nav.view_position() && nav.depth() == 0;
+        let of_head = rows.iter().rposition(|r| here_is(r) && r.head.is_none_or(|h| h == nav.head()));
+        let at = of_head.unwrap_or(rows.len().saturating_sub(1));
         rows.extend((next..list.len()).flat_map(rows_of).take(most));
         let labels = token_axis(here).map(|a| nav.session.axis_labels(here.run, here.node, a, token.batch));
         let word = labels.and_then(|l| l.get(token.at)).unwrap_or_default();
