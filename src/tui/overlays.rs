@@ -3,8 +3,8 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::draw::{Look, follow, put};
 use super::colour::Ramp;
+use super::draw::{Look, follow, put};
 use super::widgets::dialog::{self, Field};
 use super::widgets::paragraph::{Span, Wrapped};
 use super::widgets::{help, status};
@@ -66,7 +66,8 @@ fn one(ui: &Ui, overlay: &Overlay, area: Rect, buf: &mut Buffer, look: &Look) ->
                 put(buf, inside, (inside.x, y), &item.label, inside.width - bars, style, look);
                 if let Some(share) = item.bar.filter(|_| bars > 0) {
                     let t = if share < 0.0 { 0.1 } else { 0.9 };
-                    let colour = look.palette.at(Ramp::Diverging, t).map_or(look.theme.text, |c| look.theme.text.fg(c.0));
+                    let colour =
+                        look.palette.at(Ramp::Diverging, t).map_or(look.theme.text, |c| look.theme.text.fg(c.0));
                     let long = ((share.abs() * f64::from(BAR)).round() as u16).clamp(u16::from(share != 0.0), BAR);
                     let bar = look.glyphs.bar[look.glyphs.bar.len() - 1].repeat(usize::from(long));
                     put(buf, inside, (inside.right() - BAR, y), &bar, BAR, colour, look);
