@@ -56,12 +56,12 @@ impl Chat {
         };
         let tokens = SPECIAL.iter().filter_map(|name| Some(((*name).to_owned(), content(name)?)));
         let tokens = tokens.filter(|(_, token)| token.is_string()).collect();
-        let (file, template) = match there("chat_template.jinja") {
-            Some(path) => (path.clone(), json::text(&path)?),
-            None => {
-                let template = config.get("chat_template").and_then(default).ok_or_else(|| none(source))?;
-                (source.join("tokenizer_config.json"), template.to_owned())
-            }
+        let (file, template) = if let Some(path) = there("chat_template.jinja") {
+            let template = json::text(&path)?;
+            (path, template)
+        } else {
+            let template = config.get("chat_template").and_then(default).ok_or_else(|| none(source))?;
+            (source.join("tokenizer_config.json"), template.to_owned())
         };
         Ok(Self { template, file: file.to_string_lossy().into_owned(), tokens })
     }
@@ -89,6 +89,9 @@ impl Chat {
     ///
     /// # Errors
     /// What the template refuses, or what is wrong with it.
+    ///
+    /// # Panics
+    /// Never: the marks and patterns are fixed.
     pub fn render(&self, system: Option<&str>, user: &str) -> Result<String, Msg> {
         let mut env = Environment::new();
         env.set_fuel(Some(FUEL));

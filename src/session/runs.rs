@@ -111,7 +111,7 @@ impl Session {
                 Some(bytes) => Keep::within(program, T::PRECISION, bytes),
                 None => keep_of(program, MOST_CACHED),
             };
-            let settings = Settings { rounder, keep, ..Settings::default() };
+            let settings = Settings { keep, rounder, ..Settings::default() };
             if held.is_empty() && (rounds || donors.is_empty()) {
                 let mut watching = Watching::new(&run.live, program, T::PRECISION);
                 return run_with(program, bindings, &settings, &mut watching);

@@ -221,6 +221,9 @@ macro_rules! with_any {
 
 impl AnyTrace {
     /// A trace of either number type.
+    ///
+    /// # Panics
+    /// Never: there are two number types.
     pub fn of<T: Real>(trace: Trace<T>) -> Self {
         let any: Box<dyn std::any::Any> = Box::new(trace);
         match any.downcast::<Trace<f32>>() {

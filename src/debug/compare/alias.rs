@@ -363,7 +363,8 @@ impl<'a> Resolver<'a> {
             self.nodes(rule, &captures, &call).contains(&node).then_some(name.clone())
         };
         // `module.in` is what a module reads, and `module[1]` its second output.
-        let mut all: Vec<String> = table.rules.iter().filter_map(of).filter(|name| !name.ends_with(".in")).collect();
+        let read = |name: &String| name.strip_suffix(".in").is_some();
+        let mut all: Vec<String> = table.rules.iter().filter_map(of).filter(|name| !read(name)).collect();
         all.sort_by_key(|name| name.ends_with(']'));
         all
     }

@@ -132,9 +132,10 @@ impl Reference {
             let (other, _) = session::open_trace(name, session::Options::default())?;
             return Self::of_session(&other, run, asked);
         }
-        let loaded = match checkpoint::is_checkpoint(name) {
-            true => checkpoint::load(name, inputs).map(|(loaded, _)| loaded),
-            false => scenario::load(name),
+        let loaded = if checkpoint::is_checkpoint(name) {
+            checkpoint::load(name, inputs).map(|(loaded, _)| loaded)
+        } else {
+            scenario::load(name)
         };
         let Loaded { scenario, text, file, origin } = loaded.map_err(|d| Unopened::Wrong(vec![d]))?;
         let options = session::Options { precision, ..session::Options::default() };
