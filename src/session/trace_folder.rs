@@ -108,14 +108,15 @@ fn unwritten(folder: &Path, e: &io::Error) -> Msg {
     Msg::new("record.failed").arg("folder", escape(&folder.to_string_lossy())).arg("why", escape(&e.to_string()))
 }
 
-/// Makes an empty folder; what a trace left there goes first, where that is wanted.
-fn empty(folder: &Path, overwrite: bool) -> Result<(), Msg> {
+/// Makes sure of a folder that can be written: an empty one, or one with a trace, where that may be replaced. Says
+/// whether there is one.
+fn is_taken(folder: &Path, overwrite: bool) -> Result<bool, Msg> {
     let failed = |e: io::Error| unwritten(folder, &e);
     fs::create_dir_all(folder).map_err(failed)?;
     let there: Vec<PathBuf> =
         fs::read_dir(folder).map_err(failed)?.map(|e| e.map(|e| e.path())).collect::<Result<_, _>>().map_err(failed)?;
     if there.is_empty() {
-        return Ok(());
+        return Ok(false);
     }
     let name = |p: &PathBuf| p.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let ours = |p: &PathBuf| {
@@ -132,11 +133,13 @@ fn empty(folder: &Path, overwrite: bool) -> Result<(), Msg> {
     if !overwrite {
         return Err(Msg::new("export.file.exists").arg("path", folder_name));
     }
-    // The manifest goes first: what is left is no trace any more.
-    for path in there.iter().filter(|p| name(p) == MANIFEST).chain(there.iter().filter(|p| name(p) != MANIFEST)) {
-        fs::remove_file(path).map_err(failed)?;
-    }
-    Ok(())
+    Ok(true)
+}
+
+/// Where a trace is written that is to replace one, and where that one is put meanwhile: next to it.
+fn beside(folder: &Path) -> [PathBuf; 2] {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    ["new", "old"].map(|end| folder.with_file_name(format!(".tui-transformer-{name}-{end}.part")))
 }
 
 /// Parts of one kind, begun and ended as their tensors come.
@@ -223,11 +226,34 @@ impl<T: Real> Sink<T> for Recorder<'_, '_> {
 }
 
 impl Session {
-    /// Keeps runs in a folder. What is written at any moment is whole, whatever ends the recording.
+    /// Keeps runs in a folder. What is written at any moment is whole, whatever ends the recording; a trace that is
+    /// replaced stays until the new one is.
     ///
     /// # Errors
     /// A folder that holds something else, a glob that is none, a run that cannot run, the system.
     pub fn record(&self, folder: &Path, options: &RecordOptions) -> Result<Written, Msg> {
+        globs(&options.only)?;
+        // A name such as `.` has no place next to it.
+        let folder = &fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+        let taken = is_taken(folder, options.overwrite)?;
+        let [new, old] = beside(folder);
+        // What a recording that was killed left.
+        for left in [&new, &old] {
+            let _ = fs::remove_dir_all(left);
+        }
+        if !taken {
+            return self.record_into(folder, options);
+        }
+        let failed = |e: io::Error| unwritten(folder, &e);
+        fs::create_dir(&new).map_err(failed)?;
+        let written = self.record_into(&new, options).inspect_err(|_| drop(fs::remove_dir_all(&new)))?;
+        fs::rename(folder, &old).and_then(|()| fs::rename(&new, folder)).map_err(failed)?;
+        let _ = fs::remove_dir_all(&old);
+        Ok(written)
+    }
+
+    /// Keeps runs in an empty folder.
+    fn record_into(&self, folder: &Path, options: &RecordOptions) -> Result<Written, Msg> {
         let only = globs(&options.only)?;
         let kept: Vec<usize> = if let Some(run) = options.run {
             vec![run]
@@ -237,7 +263,6 @@ impl Session {
             shown.dedup();
             if shown.is_empty() { vec![0] } else { shown }
         };
-        empty(folder, options.overwrite)?;
         let failed = |e: io::Error| unwritten(folder, &e);
         let mut writer = Writer::begin(folder).map_err(failed)?;
         let (doc, constants) = self.document();

@@ -108,3 +108,22 @@ fn an_export_or_a_save_that_is_ended_leaves_nothing_half_written() {
         assert!(tui_transformer::scenario::syntax::read("x", &text).is_ok());
     }
 }
+
+#[test]
+fn a_killed_recording_leaves_the_one_before_and_the_next_clears_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("run");
+    let name = folder.to_str().unwrap();
+    let record = ["record", "water_class", "-o", name, "--force"];
+    assert!(start(&record).wait().unwrap().success());
+    for i in 0..12_u64 {
+        let mut child = start(&record);
+        std::thread::sleep(Duration::from_millis(60 + i * 37 % 250));
+        kill(&mut child, ["KILL", "TERM"][i as usize % 2]);
+        let mut opened = start(&["steps", name]);
+        assert!(opened.wait().unwrap().success(), "kill {i}");
+    }
+    assert!(start(&record).wait().unwrap().success());
+    assert_eq!(parts(dir.path()), [] as [String; 0]);
+    assert_eq!(parts(&folder), [] as [String; 0]);
+}
