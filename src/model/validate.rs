@@ -100,10 +100,14 @@ pub fn validate(config: &ModelConfig, vocab: VocabSizes) -> Vec<ConfigProblem> {
 
 /// The first setting of a norm that its kind does not read, although it says something: no norm reads none of them, the
 /// root of the mean square has no variance to make unbiased.
-fn unread(kind: NormKind, eps: bool, eps_at: bool, unbiased: bool) -> Option<&'static str> {
+fn unread(kind: NormKind, (eps, eps_at, affine, unbiased): (bool, bool, bool, bool)) -> Option<&'static str> {
     let none = kind == NormKind::None;
-    let fields =
-        [("eps", none && eps), ("eps_at", none && eps_at), ("unbiased", kind != NormKind::LayerNorm && unbiased)];
+    let fields = [
+        ("eps", none && eps),
+        ("eps_at", none && eps_at),
+        ("affine", none && affine),
+        ("unbiased", kind != NormKind::LayerNorm && unbiased),
+    ];
     fields.into_iter().find(|f| f.1).map(|f| f.0)
 }
 
@@ -115,7 +119,7 @@ fn unread_of_model(config: &ModelConfig) -> Option<&'static str> {
     // A layer of another kind takes its other settings from here.
     let others = layers.filter_map(|l| l.norm.as_ref()?.kind).any(|kind| kind != n.kind);
     let says = (n.eps != usual.eps, n.eps_at != usual.eps_at, n.affine != usual.affine, n.unbiased);
-    if others { None } else { unread(n.kind, says.0, says.1, says.3) }
+    if others { None } else { unread(n.kind, says) }
 }
 
 fn norm(found: &mut Vec<ConfigProblem>, at: &str, n: &NormConfig, d_model: usize, idle: Option<&'static str>) {
@@ -301,7 +305,7 @@ fn layer(found: &mut Vec<ConfigProblem>, config: &ModelConfig, side: &str, at: &
     if let Some(n) = &l.norm {
         let whole = n.over(&config.norm);
         let says = (n.eps.is_some(), n.eps_at.is_some(), n.affine.is_some(), n.unbiased == Some(true));
-        let idle = unread(whole.kind, says.0, says.1, says.3);
+        let idle = unread(whole.kind, says);
         norm(found, &format!("{at}.norm"), &whole, config.d_model, idle);
     }
     let n = l.norm.clone().unwrap_or_default().over(&config.norm);

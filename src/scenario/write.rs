@@ -7,6 +7,7 @@ use super::diagnostic::{Diagnostic, Problem, nearest};
 use super::place::{self, Written};
 use super::schema::Scenario;
 use super::{options, syntax};
+use crate::model::config::{ModelConfig, NormConfig, NormKind};
 use crate::text::{Msg, escape};
 
 /// Levels of brackets that get lines of their own; deeper ones stand on one line.
@@ -118,6 +119,9 @@ pub fn set(scenario: &Scenario, field: &str, value: &str) -> Result<Scenario, Pr
         problem.help = d.help;
         problem
     })?;
+    if name == "kind" {
+        forget_unread(&mut next.model);
+    }
     next.weights.values.clone_from(&scenario.weights.values);
     next.walkthrough.clone_from(&scenario.walkthrough);
     next.symbols.clone_from(&scenario.symbols);
@@ -125,6 +129,33 @@ pub fn set(scenario: &Scenario, field: &str, value: &str) -> Result<Scenario, Pr
     next.expected.clone_from(&scenario.expected);
     next.edits.clone_from(&scenario.edits);
     Ok(next)
+}
+
+/// Takes back what no norm of the chosen kind reads: an edit of the kind alone would otherwise be refused for settings
+/// that went with the kind before.
+fn forget_unread(model: &mut ModelConfig) {
+    let usual = NormConfig::default();
+    let stacks = [&mut model.encoder, &mut model.decoder];
+    let layers = stacks.into_iter().flatten().flat_map(|s| &mut s.layers);
+    let mut others = false;
+    for norm in layers.filter_map(|l| l.norm.as_mut()) {
+        let kind = norm.kind.unwrap_or(model.norm.kind);
+        others |= kind != model.norm.kind;
+        if kind == NormKind::None {
+            (norm.eps, norm.eps_at, norm.affine) = (None, None, None);
+        }
+        if kind != NormKind::LayerNorm {
+            norm.unbiased = None;
+        }
+    }
+    // A layer of another kind takes its other settings from the model's.
+    let norm = &mut model.norm;
+    if norm.kind == NormKind::None && !others {
+        (norm.eps, norm.eps_at, norm.affine) = (usual.eps, usual.eps_at, usual.affine);
+    }
+    if norm.kind != NormKind::LayerNorm && !others {
+        norm.unbiased = false;
+    }
 }
 
 /// Choices that hold one number.
