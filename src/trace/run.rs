@@ -129,6 +129,16 @@ pub enum RunError {
     /// It goes on in a thread, and nothing of it can be shown yet.
     #[error("it is still being computed")]
     Running,
+    /// There is no memory for its value.
+    #[error("{path} is {shape}, {bytes} bytes, more than there is memory for")]
+    Memory {
+        /// Path of the node.
+        path: String,
+        /// Its shape.
+        shape: Shape,
+        /// Bytes of its value.
+        bytes: u128,
+    },
     /// An id lies outside its table.
     #[error("{path}: id {id} is outside the table of {rows} rows")]
     Id {
@@ -171,7 +181,7 @@ pub fn run<T: Real>(program: &Arc<Program>, bindings: &Bindings<T>) -> Result<Tr
 /// Runs `program`.
 ///
 /// # Errors
-/// Where a parameter or input is missing or misshapen, or an id lies outside its table.
+/// Where a parameter or input is missing or misshapen, an id lies outside its table, or there is no memory for a value.
 ///
 /// # Panics
 /// Where a kernel does not keep the accumulation contract on this machine.
@@ -206,6 +216,7 @@ pub fn run_with<T: Real>(
             bound_value(program, id, bindings)?
         } else {
             check_ids(program, id, &trace.values)?;
+            has_room::<T>(&node.path, node.shape)?;
             let operand = |i: NodeId| trace.values[i.index()].as_ref().expect("operands come first");
             evaluate(program, id, &operand, &settings.pool)
         };
@@ -253,6 +264,18 @@ pub fn run_with<T: Real>(
     Ok(trace)
 }
 
+/// Elements from which on memory is tried before it is taken: an allocation that fails ends the process.
+const LARGE: usize = 1 << 18;
+
+/// Whether there is memory for the value of a node.
+fn has_room<T: Real>(path: &str, shape: Shape) -> Result<(), RunError> {
+    let len = shape.len();
+    if len < LARGE || Vec::<T>::new().try_reserve_exact(len.saturating_add(len / 8)).is_ok() {
+        return Ok(());
+    }
+    Err(RunError::Memory { path: path.to_owned(), shape, bytes: len as u128 * size_of::<T>() as u128 })
+}
+
 pub(super) fn bound_value<T: Real>(
     program: &Program,
     id: NodeId,
@@ -289,5 +312,20 @@ pub(super) fn check_ids<T: Real>(program: &Program, id: NodeId, values: &[Option
     match ids.data().iter().find(|&&i| i < 0 || i as usize >= rows) {
         Some(&bad) => Err(RunError::Id { path: node.path.to_string(), id: bad, rows }),
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tensor::Axis;
+
+    #[test]
+    fn a_value_that_memory_does_not_hold_is_named() {
+        let shape = Shape::named(&[(Axis::Other, 1 << 40), (Axis::Other, 1 << 18)]);
+        let error = has_room::<f64>("decoder.0.self_attn.scores", shape).expect_err("there is no such memory");
+        assert!(matches!(&error, RunError::Memory { bytes, .. } if *bytes == 1 << 61));
+        assert_eq!(error.to_string().find("decoder.0.self_attn.scores is"), Some(0), "{error}");
+        assert_eq!(has_room::<f32>("x", Shape::named(&[(Axis::Other, 1 << 20)])), Ok(()));
     }
 }
