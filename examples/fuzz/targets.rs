@@ -11,6 +11,8 @@ use tui_transformer::app::input::Input;
 use tui_transformer::app::key::{Key, KeyCode};
 use tui_transformer::app::settings::Settings;
 use tui_transformer::app::{command, effect::Effect};
+use tui_transformer::checkpoint::Given;
+use tui_transformer::checkpoint::family::Family;
 use tui_transformer::debug::compare::alias::Table;
 use tui_transformer::debug::condition::Condition;
 use tui_transformer::debug::expr::Expr;
@@ -19,7 +21,8 @@ use tui_transformer::model::validate::validate;
 use tui_transformer::scenario::schema::Vocabulary;
 use tui_transformer::scenario::tensors::read_tensors;
 use tui_transformer::scenario::{self, syntax};
-use tui_transformer::session::{Options, Session, open};
+use tui_transformer::session::{Options, Session, open, open_trace};
+use tui_transformer::source::tokenizer::Tokenizer;
 use tui_transformer::text::Lang;
 
 /// A kind of input.
@@ -29,6 +32,10 @@ pub enum Target {
     Safetensors,
     Npz,
     Gguf,
+    Trace,
+    Family,
+    Checkpoint,
+    Tokenizer,
     Map,
     Config,
     Commands,
@@ -37,11 +44,15 @@ pub enum Target {
 }
 
 impl Target {
-    pub const ALL: [Target; 9] = [
+    pub const ALL: [Target; 13] = [
         Target::Ron,
         Target::Safetensors,
         Target::Npz,
         Target::Gguf,
+        Target::Trace,
+        Target::Family,
+        Target::Checkpoint,
+        Target::Tokenizer,
         Target::Map,
         Target::Config,
         Target::Commands,
@@ -55,6 +66,10 @@ impl Target {
             Target::Safetensors => "safetensors",
             Target::Npz => "npz",
             Target::Gguf => "gguf",
+            Target::Trace => "trace",
+            Target::Family => "family",
+            Target::Checkpoint => "checkpoint",
+            Target::Tokenizer => "tokenizer",
             Target::Map => "map",
             Target::Config => "config",
             Target::Commands => "commands",
@@ -75,6 +90,18 @@ impl Target {
             Target::Safetensors => files("safetensors"),
             Target::Npz => files("npz"),
             Target::Gguf => files("gguf"),
+            Target::Trace => {
+                let folder = recorded();
+                let text = |name: &str| std::fs::read(folder.path().join(name)).expect("it was recorded");
+                vec![text("manifest.json")]
+            }
+            Target::Family => files_in("assets/families", |path| path.extension().is_some_and(|e| e == "ron")),
+            Target::Checkpoint => {
+                files_in("tests/data/checkpoints", |path| path.file_name().is_some_and(|n| n == "config.json"))
+            }
+            Target::Tokenizer => {
+                files_in("tests/data/checkpoints", |path| path.file_name().is_some_and(|n| n == "tokenizer.json"))
+            }
             Target::Map => texts(&[
                 r#"{"their.{L}.name": "encoder.{L}.ffn.out"}"#,
                 r#"{"a.{L}.q": {"path": "encoder.{L}.self_attn.q", "layout": "b t (h d) -> b h t d"}}"#,
@@ -185,6 +212,46 @@ impl Target {
                 &["{}", "\"shape\":[9999999999,9999999999]", "[0,8]", "\"F32\"", "\"BF16\"", "\0\0\0\0\0\0\0\u{7f}"]
             }
             Target::Npz => &["PK\u{3}\u{4}", "NUMPY", "(((((((((", "'<f8'", "(1000000000, 1000000000)", "\0\0\0\u{7f}"],
+            Target::Trace => &[
+                "\"complete\":false",
+                "\"version\":99",
+                "-1",
+                "[]",
+                "{}",
+                "null",
+                "18446744073709551616",
+                "\"../x\"",
+                "\"F64\"",
+            ],
+            Target::Family => &[
+                "{L}",
+                "{E}",
+                "has_tensor('x')",
+                "//",
+                "0",
+                "**",
+                "(",
+                ")",
+                "'",
+                "rope.scaling",
+                "Transpose",
+                "Slice(axis: 9)",
+                " if ",
+            ],
+            Target::Checkpoint | Target::Tokenizer => &[
+                "0",
+                "-1",
+                "null",
+                "1e400",
+                "[]",
+                "{}",
+                "\"\"",
+                "true",
+                "\"gelu\"",
+                "\"llama\"",
+                "18446744073709551616",
+                "\"Regex\"",
+            ],
             Target::Map => &["{L}", "{N}", "{*}", "{S}", "{E}", "{L-1}", " | ", "->", "(h d)", "\"\"", "[", "{", "1"],
             Target::Config => &["keys: {", "\"ctrl-\"", "\"\"", "digits: 99", "lang:", "theme:", "()", ","],
             Target::Commands | Target::Expressions => &[
@@ -219,19 +286,30 @@ impl Target {
     }
 }
 
+/// A run in a folder of its own.
+fn recorded() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let options = tui_transformer::session::RecordOptions { overwrite: true, ..Default::default() };
+    water_class().record(folder.path(), &options).expect("it records");
+    folder
+}
+
 /// The files of one kind that the tests have.
 fn files(extension: &str) -> Vec<Vec<u8>> {
+    files_in("tests/data", |path| path.extension().is_some_and(|e| e == extension))
+}
+
+/// The files of a folder and those in it that fit.
+fn files_in(folder: &str, fits: impl Fn(&Path) -> bool) -> Vec<Vec<u8>> {
     const LARGEST: u64 = 64 << 10;
     let mut found = Vec::new();
-    let mut open: Vec<PathBuf> = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data")];
+    let mut open: Vec<PathBuf> = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)];
     while let Some(folder) = open.pop() {
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
             let path = entry.path();
             if path.is_dir() {
                 open.push(path);
-            } else if path.extension().is_some_and(|e| e == extension)
-                && entry.metadata().is_ok_and(|m| m.len() <= LARGEST)
-            {
+            } else if fits(&path) && entry.metadata().is_ok_and(|m| m.len() <= LARGEST) {
                 found.push(path);
             }
         }
@@ -303,17 +381,29 @@ pub struct Runner {
     folder: Option<tempfile::TempDir>,
 }
 
+fn water_class() -> Session {
+    let loaded = scenario::load(Path::new("water_class")).expect("it comes with the program");
+    open(loaded.scenario, None, Options::default()).expect("it opens")
+}
+
 /// Numbers that a model is made with at most, and tokens that it reads: a fuzzer finds what is wrong with the reading,
 /// not how long a large model takes.
 const SMALL: usize = 1 << 14;
 
 impl Runner {
     pub fn new(target: Target) -> Self {
-        let session = matches!(target, Target::Commands | Target::Keys).then(|| {
-            let loaded = scenario::load(Path::new("water_class")).expect("it comes with the program");
-            Arc::new(open(loaded.scenario, None, Options::default()).expect("it opens"))
-        });
-        let folder = (target == Target::Gguf).then(|| tempfile::tempdir().expect("a folder"));
+        let session = matches!(target, Target::Commands | Target::Keys).then(|| Arc::new(water_class()));
+        let folder = match target {
+            Target::Gguf | Target::Tokenizer => Some(tempfile::tempdir().expect("a folder")),
+            Target::Checkpoint => {
+                let folder = tempfile::tempdir().expect("a folder");
+                let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/checkpoints/gpt2/model.safetensors");
+                std::fs::copy(from, folder.path().join("model.safetensors")).expect("it is there");
+                Some(folder)
+            }
+            Target::Trace => Some(recorded()),
+            _ => None,
+        };
         Self { target, session, folder }
     }
 
@@ -330,6 +420,33 @@ impl Runner {
                 if let Ok(file) = tui_transformer::source::tensor_file::TensorFile::open(&file) {
                     for entry in file.entries().iter().take(16) {
                         let _ = file.read::<f32>(entry);
+                    }
+                }
+            }
+            Target::Trace => {
+                let folder = self.folder.as_ref().expect("a folder").path();
+                std::fs::write(folder.join("manifest.json"), bytes).expect("it is written");
+                if let Ok((session, _)) = open_trace(folder, Options::default()) {
+                    for run in 0..session.runs.len() {
+                        let _ = session.trace(run);
+                    }
+                }
+            }
+            Target::Family => drop(Family::read("fuzz.ron", &text)),
+            Target::Checkpoint => {
+                let folder = self.folder.as_ref().expect("a folder").path();
+                std::fs::write(folder.join("config.json"), bytes).expect("it is written");
+                match tui_transformer::checkpoint::open(folder, &Given { ids: Some(vec![1, 2]), ..Given::default() }) {
+                    Ok(opened) => drop(scenario::write(&opened.scenario)),
+                    Err(d) => drop((d.render(Lang::En), d.render(Lang::Zh))),
+                }
+            }
+            Target::Tokenizer => {
+                let file = self.folder.as_ref().expect("a folder").path().join("tokenizer.json");
+                std::fs::write(&file, bytes).expect("it is written");
+                if let Ok(tokenizer) = Tokenizer::open(&file) {
+                    for id in 0..8 {
+                        let _ = tokenizer.readable(id);
                     }
                 }
             }

@@ -69,6 +69,8 @@ impl Tokenizer {
 
     fn from_json(json: &[u8], file: String) -> Result<Self, Msg> {
         let broken = |why: String| Msg::new("source.tokenizer_broken").arg("file", &file).arg("why", escape(&why));
+        // The crate takes JSON for granted in some of its parts.
+        serde_json::from_slice::<serde::de::IgnoredAny>(json).map_err(|e| broken(e.to_string()))?;
         let mut inner = tokenizers::Tokenizer::from_bytes(json).map_err(|e| broken(e.to_string()))?;
         // Settings of a batch, not of the text at hand.
         inner.with_padding(None);

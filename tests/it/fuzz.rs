@@ -12,6 +12,8 @@ fn executions(target: Target) -> usize {
     match target {
         Target::Keys | Target::Commands => 40,
         Target::Ron => 400,
+        Target::Trace | Target::Checkpoint | Target::Tokenizer => 100,
+        Target::Family => 400,
         _ => 1500,
     }
 }
