@@ -78,7 +78,8 @@ pub fn put(scenario: &mut Scenario, place: &TokenPlace, id: i64, words: &Vocab) 
 
 /// In the first tokens of a decoding: in every forced prefix that is long enough.
 fn prefixes(decode: &mut Decode, place: &TokenPlace, id: i64, words: &Vocab) -> Result<(), Msg> {
-    let generated = || Msg::new("edit.generated");
+    let position = place.position;
+    let generated = || Msg::new("edit.generated").arg("position", position);
     let one = |prefix: &mut Prefix| -> Result<bool, Msg> {
         let mut ids = match prefix {
             Prefix::Ids(ids) => ids.clone(),
@@ -126,7 +127,8 @@ fn sentence(input: &mut Input, place: &TokenPlace, id: i64, words: &Vocab) -> Re
     let end = first + row.len();
     // A token that frames every sentence is written out before one of them is another.
     let mut unframed = false;
-    let frame = |name: &str| words.id(name).ok_or_else(|| Msg::new("edit.padding"));
+    let padding = || Msg::new("edit.padding").arg("position", place.position);
+    let frame = |name: &str| words.id(name).ok_or_else(padding);
     if input.sos && place.position == 0 {
         let sos = frame("<sos>")?;
         for row in &mut rows {
@@ -140,7 +142,7 @@ fn sentence(input: &mut Input, place: &TokenPlace, id: i64, words: &Vocab) -> Re
         }
         (input.eos, unframed) = (false, true);
     } else if place.position >= end {
-        return Err(Msg::new("edit.padding").arg("tokens", end + usize::from(input.eos)));
+        return Err(padding());
     }
     let first = usize::from(input.sos);
     rows[place.sentence][place.position - first] = id;
