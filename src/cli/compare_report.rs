@@ -86,6 +86,11 @@ pub(super) fn text(
                 let key = if against.row.is_some() { "compare.meant_row" } else { "compare.meant" };
                 let msg = Msg::new(key).arg("name", escape(&against.name)).arg("row", against.row.unwrap_or(0));
                 writeln!(out, "{}", say(msg))?;
+                if let (true, Some(measure)) = (against.by_digits, &against.measure) {
+                    let msg = Msg::new("compare.by_digits").arg("type", against.unit.name());
+                    let msg = msg.arg("differing", measure.differing).arg("cells", measure.cells);
+                    writeln!(out, "{}", say(msg))?;
+                }
                 for pattern in &against.patterns {
                     writeln!(out, "{}", say(pattern_words(pattern)))?;
                 }
@@ -274,6 +279,7 @@ fn node(c: &Checked) -> Json {
         "reference_shape": against.map(|a| &a.shape),
         "unit": against.map(|a| a.unit.name()),
         "row": against.and_then(|a| a.row),
+        "by_digits": against.is_some_and(|a| a.by_digits),
         "patterns": against.map(|a| a.patterns.iter().map(super::super::debug::compare::pattern::Pattern::name).collect::<Vec<_>>()),
         "rms": measure.map(|m| number(m.rms)),
         "max": measure.map(|m| number(m.max)),

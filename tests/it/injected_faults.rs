@@ -73,6 +73,11 @@ impl Model {
 
     /// What a program with this fault in its second layer computes.
     fn reference(&self, fault: Fault) -> Recorded {
+        self.reference_in(fault, |x| x)
+    }
+
+    /// As [`Model::reference`], where the kernels of the program return what `store` makes of their numbers.
+    fn reference_in(&self, fault: Fault, store: fn(f64) -> f64) -> Recorded {
         let decoder = self.kind == Kind::Decoder;
         Tiny {
             stack: if decoder { "decoder" } else { "encoder" },
@@ -90,6 +95,7 @@ impl Model {
             weight: &|path| self.weight(path),
             fault,
             at: 1,
+            store,
         }
         .run()
     }
@@ -125,6 +131,8 @@ fn file(recorded: &Recorded, dtype: Dtype) -> Vec<u8> {
 fn file_with(recorded: &Recorded, dtype: Dtype, metadata: Option<HashMap<String, String>>) -> Vec<u8> {
     let tensors = recorded.iter().map(|(name, (shape, data))| {
         let bytes = match dtype {
+            Dtype::BF16 => data.iter().flat_map(|x| half::bf16::from_f64(*x).to_le_bytes()).collect(),
+            Dtype::F16 => data.iter().flat_map(|x| half::f16::from_f64(*x).to_le_bytes()).collect(),
             Dtype::F64 => data.iter().flat_map(|x| x.to_le_bytes()).collect(),
             _ => data.iter().flat_map(|x| (*x as f32).to_le_bytes()).collect(),
         };
@@ -339,5 +347,75 @@ fn hidden_scores_are_equal_by_whatever_number() {
                 assert!(report.agrees(), "{fill} {dtype:?} {mode:?}: {:?}", report.verdict());
             }
         }
+    }
+}
+
+fn bf16(x: f64) -> f64 {
+    half::bf16::from_f64(x).to_f64()
+}
+
+fn f16(x: f64) -> f64 {
+    half::f16::from_f64(x).to_f64()
+}
+
+const HALVES: [(Dtype, fn(f64) -> f64); 2] = [(Dtype::BF16, bf16), (Dtype::F16, f16)];
+
+/// What a recorder sees of kernels: nothing of what they compute inside.
+fn of_kernels(recorded: &Recorded) -> Recorded {
+    let inside = ["mean", "var", "exp", "sum"];
+    let seen = recorded.iter().filter(|(name, _)| !inside.iter().any(|k| name.ends_with(&format!(".{k}"))));
+    seen.map(|(name, t)| (name.clone(), t.clone())).collect()
+}
+
+/// In half precision a fault is no larger than one rounding of it; the other numbers' last digits tell it.
+#[rstest]
+#[case::eps_1e_1_for_1e_3(Kind::Encoder, 1e-3, Fault::Eps(1e-1), "encoder.1.norm1.out")]
+#[case::variance_over_n_minus_1(Kind::Encoder, 1e-6, Fault::Unbiased, "encoder.1.norm1.out")]
+#[case::gelu_tanh_for_exact(Kind::Encoder, 1e-6, Fault::GeluTanh, "encoder.1.ffn.act")]
+#[case::one_over_root_d_model(Kind::Encoder, 1e-6, Fault::ScaleByDModel, "encoder.1.self_attn.scores")]
+#[case::positions_plus_1(Kind::Encoder, 1e-6, Fault::PositionsPlusOne, "embed.source.positions")]
+#[case::mask_missing(Kind::Encoder, 1e-6, Fault::NoMask, "encoder.1.self_attn.masked_scores")]
+#[case::mask_multiplied_after_softmax(
+    Kind::Decoder,
+    1e-6,
+    Fault::MaskZeroedAfterSoftmax,
+    "decoder.1.self_attn.weights"
+)]
+#[case::heads_merged_without_transpose(Kind::Decoder, 1e-6, Fault::HeadsNotTransposed, "decoder.1.self_attn.concat")]
+#[case::rotary_interleaved_for_halves(Kind::Decoder, 1e-6, Fault::RotaryInterleaved, "decoder.1.self_attn.q_rotated")]
+#[case::transposed_square_weight(Kind::Encoder, 1e-6, Fault::TransposedWeight, "encoder.1.self_attn.q")]
+#[case::dropped_bias(Kind::Encoder, 1e-6, Fault::DroppedBias, "encoder.1.ffn.hidden")]
+#[case::dropout_at_inference(Kind::Decoder, 1e-6, Fault::DropoutAtInference, "decoder.1.residual1")]
+#[case::output_head_not_tied(Kind::Decoder, 1e-6, Fault::HeadNotTied, "output.logits")]
+fn the_step_with_the_fault_is_named_in_half_precision(
+    #[case] kind: Kind,
+    #[case] eps: f64,
+    #[case] fault: Fault,
+    #[case] path: &str,
+) {
+    let model = Model::new(kind, eps);
+    for (dtype, store) in HALVES {
+        let recorded = of_kernels(&model.reference_in(fault, store));
+        let report = model.compare(&recorded, dtype, Mode::Isolated);
+        let verdict = report.verdict().unwrap_or_else(|| panic!("{dtype:?}: no difference"));
+        assert_eq!(verdict.place.path, path, "{dtype:?}");
+    }
+}
+
+#[rstest]
+fn a_correct_reference_in_half_precision_raises_none(
+    #[values(Kind::Encoder, Kind::PreEncoder, Kind::Decoder)] kind: Kind,
+    #[values(Mode::Isolated, Mode::Cumulative)] mode: Mode,
+) {
+    let model = Model::new(kind, 1e-6);
+    for (dtype, store) in HALVES {
+        let recorded = of_kernels(&model.reference_in(Fault::None, store));
+        let report = model.compare(&recorded, dtype, mode);
+        assert!(report.agrees(), "{dtype:?} {mode:?}: {:?}", report.verdict());
+        // Nor where only the outputs of sublayers are known, or where it was computed in binary64 and stored so.
+        assert!(model.compare(&sublayers(&recorded), dtype, mode).agrees());
+        let stored = of_kernels(&model.reference(Fault::None));
+        let report = model.compare(&stored, dtype, mode);
+        assert!(report.agrees(), "{dtype:?} {mode:?}: {:?}", report.verdict());
     }
 }

@@ -47,7 +47,8 @@ impl Bound {
     /// Where nothing of the recording is in the run, and where the run cannot run.
     pub fn new(session: &Session, run: usize, reference: &Reference, options: &Options) -> Result<Self, Failed> {
         let program = &session.runs[run].program;
-        let (mut beside, _) = matched(program, reference, options.names.as_ref());
+        let modules = super::Modules::of(&session.scenario, program);
+        let (mut beside, _) = matched(program, reference, options.names.as_ref(), &modules);
         scaled_embeddings(session, run, reference, &mut beside);
         if beside.is_empty() {
             return Err(Failed::Nothing(nothing(reference)));

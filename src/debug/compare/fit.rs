@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::layout::Layout;
 use crate::program::{Leaf, Mask, Node, Op, reason};
-use crate::tensor::{Axis, Shape, Tensor};
+use crate::tensor::{Axis, MAX_RANK, Shape, Tensor};
 
 /// What a reference's tensor tells of a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -114,6 +114,16 @@ fn whole(found: &Tensor<f64>, layout: Option<&Layout>, wanted: &Shape) -> Option
             let swapped = tokens_first(found).filter(|_| wanted.axes().contains(&Axis::Batch))?;
             as_it_is(&swapped)
         })
+        // Some modules see all tokens of the batch in one row of tokens.
+        .or_else(|| as_it_is(&unflattened(found, wanted)?))
+}
+
+/// `[batch·token, …]` as `[batch, token, …]`.
+fn unflattened(found: &Tensor<f64>, wanted: &Shape) -> Option<Tensor<f64>> {
+    let (&batch, &rows) = (wanted.dims().first()?, found.shape().dims().first()?);
+    let fits = wanted.axes().first() == Some(&Axis::Batch) && batch > 1 && rows.is_multiple_of(batch);
+    let dims: Vec<usize> = [batch, rows / batch.max(1)].iter().chain(&found.shape().dims()[1..]).copied().collect();
+    (fits && dims.len() <= MAX_RANK).then(|| found.reshaped(Shape::new(&dims)))
 }
 
 /// As [`whole`]; where ours has no batch, sequences of the reference that differ are no table of positions: the first

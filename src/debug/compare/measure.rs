@@ -71,6 +71,22 @@ impl Unit {
         0.5f64.powi(digits)
     }
 
+    /// The nearest of its numbers.
+    pub(super) fn round(self, x: f64) -> f64 {
+        match self {
+            Unit::F64 => x,
+            Unit::F32 => f64::from(x as f32),
+            Unit::F16 => half::f16::from_f64(x).to_f64(),
+            Unit::Bf16 => half::bf16::from_f64(x).to_f64(),
+        }
+    }
+
+    /// How far its numbers lie apart at `x`.
+    pub(super) fn spacing(self, x: f64) -> f64 {
+        let power = f64::from_bits(x.abs().to_bits() & 0x7ff0_0000_0000_0000);
+        (2.0 * self.roundoff() * power).max(self.least())
+    }
+
     /// Its least number above 0.
     pub(super) fn least(self) -> f64 {
         let exponent = match self {
@@ -279,7 +295,7 @@ pub struct Sides<'a> {
 
 impl Sides<'_> {
     /// Cells that the reference has.
-    fn cells(&self) -> impl Iterator<Item = usize> + Clone + '_ {
+    pub(super) fn cells(&self) -> impl Iterator<Item = usize> + Clone + '_ {
         (0..self.theirs.len()).filter(|&i| self.there.is_none_or(|there| there[i]))
     }
 

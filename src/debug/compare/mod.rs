@@ -12,12 +12,14 @@ mod families;
 pub mod fit;
 pub mod layout;
 pub mod measure;
+mod modules;
 mod noise;
 pub mod pattern;
 mod places;
 pub mod recordings;
 mod reference;
 mod report;
+mod rounding;
 mod theirs;
 mod walk;
 pub mod words;
@@ -37,6 +39,7 @@ use crate::trace::{Bindings, Rounder, Rounding, RunError};
 use alias::{Idle, Resolver, Table, Target};
 use differences::differences;
 use fit::{Reading, fit};
+use modules::Modules;
 use places::Places;
 use walk::{Beside, Plan, cast, walk};
 
@@ -74,7 +77,8 @@ pub fn compare(session: &Session, run: usize, reference: &Reference, options: &O
         return recordings::compare(session, run, reference, options);
     }
     let program = &session.runs[run].program;
-    let (mut beside, unmatched) = matched(program, reference, options.names.as_ref());
+    let modules = Modules::of(&session.scenario, program);
+    let (mut beside, unmatched) = matched(program, reference, options.names.as_ref(), &modules);
     scaled_embeddings(session, run, reference, &mut beside);
     let unused = match &options.names {
         Some(own) => unused(program, reference, own)?,
@@ -199,6 +203,7 @@ fn matched(
     program: &Program,
     reference: &Reference,
     own: Option<&Table>,
+    modules: &Modules,
 ) -> (HashMap<NodeId, Vec<Beside>>, Vec<String>) {
     let resolver = Resolver::new(program, own).of_model(&reference.model);
     let mut beside: HashMap<NodeId, Vec<Beside>> = HashMap::new();
@@ -218,7 +223,17 @@ fn matched(
                 let found = found.get_or_init(|| reference.tensor(i));
                 fit(found, t.layout.as_ref(), t.reading, program.node(t.node)).is_some()
             };
-            resolver.resolve_fitting(&named.name, &fits)
+            let mut found = resolver.resolve_fitting(&named.name, &fits);
+            if found.is_empty() {
+                let outputs = modules.resolve(&named.name).iter().map(|output| Target {
+                    node: output.node,
+                    layout: output.layout.clone(),
+                    reading: output.reading,
+                    table: modules::ABOUT.to_owned(),
+                });
+                found = outputs.filter(&fits).collect();
+            }
+            found
         };
         // A mask of another shape tells something else, of single queries or of a cache that is not full.
         targets.retain(|t| {

@@ -94,6 +94,7 @@ pub(super) fn compare(
             shape: found.shape().dims().to_vec(),
             unit,
             row: None,
+            by_digits: false,
             measure: None,
             cells: Vec::new(),
             patterns: Vec::new(),

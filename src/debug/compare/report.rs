@@ -60,6 +60,9 @@ pub struct Against {
     pub unit: Unit,
     /// The sequence that is compared, where ours has no batch and those of the reference differ.
     pub row: Option<usize>,
+    /// Whether it differs by its digits: no way of rounding the operations between gives them, although the limits of
+    /// its number type allow as much.
+    pub by_digits: bool,
     /// The numbers; `None` where the shapes do not fit.
     pub measure: Option<Measure>,
     /// Cells that differ, the worst first; not all of them where there are many.

@@ -12,6 +12,7 @@ use super::fit::fit;
 use super::measure::{CellPair, HIDDEN, Kind, Mode, Sides, State, Tolerance, Unit, measure};
 use super::reference::Reference;
 use super::report::{Against, Checked, Place};
+use super::rounding::{self, Digits, Rounded, Scheme};
 use super::{noise, pattern};
 use crate::program::{Binary, Leaf, Node, NodeId, Op, Program, Reduction};
 use crate::tensor::{DType, NumberType, Pool, Precision, Real, Tensor, Value};
@@ -45,6 +46,12 @@ pub(super) struct Plan<'a> {
 }
 
 impl Plan<'_> {
+    /// The number type of the model that was recorded, where it is one of half precision.
+    fn half(&self) -> Option<Unit> {
+        let units = (0..self.reference.tensors.len()).filter_map(|i| self.reference.unit(i, true));
+        units.max().filter(|u| *u > Unit::F32)
+    }
+
     /// The finest number type that computed tensors of the reference are held to. A run that goes down to binary32 in
     /// some of its steps is nowhere more exact than that; a whole run from our operands is as coarse as the coarsest of
     /// its steps.
@@ -88,14 +95,19 @@ pub(super) fn walk<T: Real, U: Real>(
         units: vec![Unit::F64; n],
         scores: vec![false; n],
         largest: 0.0,
+        rounded: plan.half().into_iter().flat_map(|u| Scheme::ALL.map(|s| Rounded::new(plan.program, s, u))).collect(),
         pool: Arc::default(),
+        exact: vec![true; n],
         found: Vec::new(),
+        digits: Vec::new(),
     };
     let keep = Keep::only(plan.program, |_| false);
     let settings = Settings { keep, timed: false, rounder: plan.rounder.clone(), ..Settings::default() };
     let mut sink = ChainSink(PinnedSink(plan.held), &mut walker);
     run_with(plan.program, main, &settings, &mut sink)?;
-    Ok(walker.found)
+    let (mut found, digits) = (walker.found, walker.digits);
+    rounding::settle(&mut found, &digits);
+    Ok(found)
 }
 
 struct Walker<'a, U: Real> {
@@ -112,8 +124,14 @@ struct Walker<'a, U: Real> {
     scores: Vec<bool>,
     /// The largest number of the reference so far.
     largest: f64,
+    /// The run as a model in half precision may compute it; none where the reference is in no such type.
+    rounded: Vec<Rounded>,
     pool: Arc<Pool<U>>,
+    /// Whether a node's value has the reference's bits, as far as is known.
+    exact: Vec<bool>,
     found: Vec<Checked>,
+    /// What the digits of each of these say.
+    digits: Vec<Option<Digits>>,
 }
 
 impl<T: Real, U: Real> Sink<T> for Walker<'_, U> {
@@ -122,15 +140,33 @@ impl<T: Real, U: Real> Sink<T> for Walker<'_, U> {
         let mut second = self.second(program, id, value);
         self.units[id.index()] = self.unit::<T>(node);
         self.scores[id.index()] = self.holds_scores(node);
+        self.exact[id.index()] = node.inputs.iter().all(|i| self.exact[i.index()]);
+        let bound = matches!(node.op, Op::Leaf(Leaf::Parameter | Leaf::Input(_)));
+        for rounded in &mut self.rounded {
+            rounded.compute(program, id, (bound || node.dtype != DType::Float).then(|| widened(value)));
+        }
         let mut replaced = None;
+        let before = self.digits.len();
         for beside in self.plan.beside.get(&id).into_iter().flatten() {
             let theirs = self.compare(id, node, value, &second, beside);
-            // Of several tensors for one node, the run goes on from the first.
-            if let (Mode::Isolated, None, Some(theirs)) = (self.plan.mode, &replaced, theirs) {
-                replaced = Some((theirs, self.unit_of(beside.tensor, id)));
+            // Of several tensors for one node, the run goes on from the coarsest: what was cast is what is read.
+            let unit = self.unit_of(beside.tensor, id);
+            let coarser = replaced.as_ref().is_none_or(|(_, before)| *before < unit);
+            if let (Mode::Isolated, true, Some(theirs)) = (self.plan.mode, coarser, theirs) {
+                replaced = Some((theirs, unit));
             }
         }
         let mut flow = Flow::Go;
+        // From our own operands, all schemes go on from what the one gives that the reference is explained by.
+        let by = (self.digits.iter().skip(before).flatten()).find_map(Digits::by);
+        let ours = by.filter(|_| self.plan.mode == Mode::Cumulative).map(|by| self.rounded[by].as_stored(id));
+        for rounded in &mut self.rounded {
+            match (&replaced, &ours) {
+                (Some((theirs, _)), _) => rounded.replace(id, cast(theirs, node.dtype)),
+                (None, Some(ours)) => rounded.replace(id, ours.clone()),
+                (None, None) => rounded.store(id),
+            }
+        }
         if let Some((theirs, unit)) = replaced {
             second = match node.op {
                 Op::Leaf(_) => cast(&theirs, node.dtype),
@@ -241,6 +277,7 @@ impl<U: Real> Walker<'_, U> {
             shape: found.shape().dims().to_vec(),
             unit,
             row: theirs.as_ref().and_then(|t| t.row),
+            by_digits: false,
             measure: None,
             cells: Vec::new(),
             patterns: Vec::new(),
@@ -271,6 +308,12 @@ impl<U: Real> Walker<'_, U> {
                 state = State::Drift;
             }
             self.largest = self.largest.max(theirs);
+            let rounded = if computes(self.plan.program, id) { named.unit } else { None };
+            let digits = rounded.filter(|_| kind != Kind::Exact && self.plan.tolerance.is_ours()).and_then(|unit| {
+                let exact = self.plan.mode == Mode::Isolated || node.inputs.iter().all(|i| self.exact[i.index()]);
+                exact.then(|| rounding::judge(self.plan.program, &self.rounded, id, &sides, kind, unit)).flatten()
+            });
+            self.exact[id.index()] &= digits.as_ref().is_none_or(|d| d.bits);
             let pair = |&flat: &usize| CellPair {
                 index: node.shape.unflat(flat)[..node.shape.rank()].to_vec(),
                 flat,
@@ -281,12 +324,16 @@ impl<U: Real> Walker<'_, U> {
             against.measure = Some(measured);
             checked.state = state;
             // Those that follow may be carried on from it.
-            if state == State::Diverged && !self.found.iter().any(|c| c.state == State::Diverged) {
+            let beyond = digits.as_ref().is_some_and(|d| d.is_fault());
+            if (state == State::Diverged || beyond) && !self.found.iter().any(|c| c.state == State::Diverged) {
                 let here: Vec<f64> = (0..sides.theirs.len()).map(ours).collect();
                 against.patterns = pattern::of(&node.shape, &here, sides.theirs, sides.there);
             }
+            self.digits.resize(self.found.len(), None);
+            self.digits.push(digits.map(|d| d.with_pairs(&pair)));
         }
         checked.against = Some(against);
+        self.digits.resize(self.found.len() + 1, None);
         self.found.push(checked);
         Some(theirs?.filled(&|i| value.get(i)))
     }
@@ -297,13 +344,29 @@ impl<U: Real> Walker<'_, U> {
             if !node.inputs[..i].contains(&input) {
                 self.left[input.index()] -= 1;
                 if self.left[input.index()] == 0 {
-                    self.values[input.index()] = None;
+                    self.let_go_of(input);
                 }
             }
         }
         if program.users(id).is_empty() {
-            self.values[id.index()] = None;
+            self.let_go_of(id);
         }
+    }
+
+    fn let_go_of(&mut self, id: NodeId) {
+        self.values[id.index()] = None;
+        self.rounded.iter_mut().for_each(|r| r.let_go(id));
+    }
+}
+
+/// The same value in binary64.
+fn widened<T: Real>(value: &Value<T>) -> Value<f64> {
+    match value {
+        Value::Float(t) => {
+            Value::Float(Tensor::new(*t.shape(), t.data().iter().map(|x| x.to_f64()).collect::<Vec<_>>()))
+        }
+        Value::Int(t) => Value::Int(t.clone()),
+        Value::Bool(t) => Value::Bool(t.clone()),
     }
 }
 

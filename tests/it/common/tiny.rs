@@ -54,6 +54,8 @@ pub struct Tiny<'a> {
     pub fault: Fault,
     /// The layer with the fault.
     pub at: usize,
+    /// How the number type of the model rounds what a kernel returns; inside, kernels do not round.
+    pub store: fn(f64) -> f64,
 }
 
 /// `x·Wᵀ + b`, x in rows of `n`.
@@ -81,6 +83,15 @@ impl Tiny<'_> {
         layer == self.at && self.fault == fault
     }
 
+    fn stored(&self, mut x: Vec<f64>) -> Vec<f64> {
+        x.iter_mut().for_each(|x| *x = (self.store)(*x));
+        x
+    }
+
+    fn weight(&self, path: &str) -> Vec<f64> {
+        self.stored((self.weight)(path))
+    }
+
     fn rows(&self) -> Vec<usize> {
         vec![self.ids.len(), self.ids[0].len()]
     }
@@ -94,17 +105,17 @@ impl Tiny<'_> {
         let mut out = Recorded::new();
         let side = if self.stack == "encoder" { "source" } else { "target" };
         let (d, tokens) = (self.d, self.ids[0].len());
-        let table = (self.weight)("embed.weight");
+        let table = self.weight("embed.weight");
         let mut x: Vec<f64> = Vec::new();
         for id in self.ids.iter().flatten() {
             x.extend(&table[id * d..(id + 1) * d]);
         }
         out.insert(format!("embed.{side}.lookup"), (self.shape(d), x.clone()));
         if !self.rotary {
-            let table = (self.weight)(&format!("embed.{side}.positions.weight"));
+            let table = self.weight(&format!("embed.{side}.positions.weight"));
             let first = usize::from(self.fault == Fault::PositionsPlusOne);
             let rows = table[first * d..(first + tokens) * d].to_vec();
-            x = add(&x, &rows.repeat(self.ids.len()));
+            x = self.stored(add(&x, &rows.repeat(self.ids.len())));
             out.insert(format!("embed.{side}.positions"), (vec![tokens, d], rows));
         }
         out.insert(format!("embed.{side}.out"), (self.shape(d), x.clone()));
@@ -121,8 +132,8 @@ impl Tiny<'_> {
                 // As a head of its own starts: other numbers of the same spread.
                 table.rotate_left(d + 3);
             }
-            let logits = linear(&x, d, &table, None);
-            let probs = softmax(&logits, self.vocab, &mut |_, _| {});
+            let logits = self.stored(linear(&x, d, &table, None));
+            let probs = self.stored(softmax(&logits, self.vocab, &mut |_, _| {}));
             out.insert("output.logits".into(), (self.shape(self.vocab), logits));
             out.insert("output.probs".into(), (self.shape(self.vocab), probs));
         }
@@ -145,6 +156,7 @@ impl Tiny<'_> {
                     sum[i] += if i % 10 == 3 { -y } else { y / 0.9 - y };
                 }
             }
+            let sum = self.stored(sum);
             out.insert(format!("{path}.residual{n}"), (self.shape(self.d), sum.clone()));
             x = if self.pre { sum } else { self.norm(&norm, &sum, faulty && n == 1, out) };
         }
@@ -153,7 +165,7 @@ impl Tiny<'_> {
 
     fn norm(&self, path: &str, x: &[f64], faulty: bool, out: &mut Recorded) -> Vec<f64> {
         let (d, fault) = (self.d, if faulty { self.fault } else { Fault::None });
-        let (gamma, beta) = ((self.weight)(&format!("{path}.gamma")), (self.weight)(&format!("{path}.beta")));
+        let (gamma, beta) = (self.weight(&format!("{path}.gamma")), self.weight(&format!("{path}.beta")));
         let (mut means, mut vars, mut y) = (Vec::new(), Vec::new(), Vec::new());
         for row in x.chunks(d) {
             let mean = row.iter().sum::<f64>() / d as f64;
@@ -168,6 +180,7 @@ impl Tiny<'_> {
             means.push(mean);
             vars.push(var);
         }
+        let y = self.stored(y);
         out.insert(format!("{path}.mean"), (self.shape(1), means));
         out.insert(format!("{path}.var"), (self.shape(1), vars));
         out.insert(format!("{path}.out"), (self.shape(d), y.clone()));
@@ -181,12 +194,12 @@ impl Tiny<'_> {
         let heads = vec![batch, h, tokens, w];
         // [batch, head, token, width].
         let mut project = |name: &str| -> Vec<f64> {
-            let mut weight = (self.weight)(&format!("{path}.{name}.weight"));
+            let mut weight = self.weight(&format!("{path}.{name}.weight"));
             if name == "q" && self.has(layer, Fault::TransposedWeight) {
                 weight = (0..d * d).map(|i| weight[i % d * d + i / d]).collect();
             }
-            let bias = (self.weight)(&format!("{path}.{name}.bias"));
-            let y = linear(x, d, &weight, Some(&bias));
+            let bias = self.weight(&format!("{path}.{name}.bias"));
+            let y = self.stored(linear(x, d, &weight, Some(&bias)));
             let mut split = Vec::new();
             for b in 0..batch {
                 for head in 0..h {
@@ -218,10 +231,12 @@ impl Tiny<'_> {
                             sum += q[at(i) + c] * k[at(j) + c];
                         }
                         let hide = self.hides(layer, b, i, j);
+                        let sum = (self.store)(sum);
+                        let score = (self.store)(sum / (scale as f64).sqrt());
                         raw.push(sum);
-                        scores.push(sum / (scale as f64).sqrt());
+                        scores.push(score);
                         hidden.push(hide);
-                        masked.push(if hide { f64::NEG_INFINITY } else { sum / (scale as f64).sqrt() });
+                        masked.push(if hide { f64::NEG_INFINITY } else { score });
                     }
                 }
             }
@@ -235,6 +250,7 @@ impl Tiny<'_> {
             exps.extend_from_slice(row);
             sums.push(sum);
         });
+        weights = self.stored(weights);
         for (weight, hide) in weights.iter_mut().zip(&hidden) {
             match late {
                 Some(Fault::MaskAddedAfterSoftmax) if *hide => *weight -= 1e9,
@@ -263,6 +279,7 @@ impl Tiny<'_> {
                 }
             }
         }
+        context = self.stored(context);
         out.insert(format!("{path}.context"), (heads, context.clone()));
         let mut concat = context.clone();
         if !self.has(layer, Fault::HeadsNotTransposed) {
@@ -275,8 +292,8 @@ impl Tiny<'_> {
                 }
             }
         }
-        let (weight, bias) = ((self.weight)(&format!("{path}.o.weight")), (self.weight)(&format!("{path}.o.bias")));
-        let y = linear(&concat, d, &weight, Some(&bias));
+        let (weight, bias) = (self.weight(&format!("{path}.o.weight")), self.weight(&format!("{path}.o.bias")));
+        let y = self.stored(linear(&concat, d, &weight, Some(&bias)));
         out.insert(format!("{path}.concat"), (self.shape(d), concat));
         out.insert(format!("{path}.out"), (self.shape(d), y.clone()));
         y
@@ -301,22 +318,24 @@ impl Tiny<'_> {
                 let (i, j) =
                     if self.has(layer, Fault::RotaryInterleaved) { (2 * c, 2 * c + 1) } else { (c, c + w / 2) };
                 let (a, b) = (x[i], x[j]);
-                x[i] = a * angle.cos() - b * angle.sin();
-                x[j] = b * angle.cos() + a * angle.sin();
+                let (sin, cos) = ((self.store)(angle.sin()), (self.store)(angle.cos()));
+                let product = |a: f64, b: f64| (self.store)(a * b);
+                x[i] = (self.store)(product(a, cos) - product(b, sin));
+                x[j] = (self.store)(product(b, cos) + product(a, sin));
             }
         }
     }
 
     fn ffn(&self, layer: usize, x: &[f64], out: &mut Recorded) -> Vec<f64> {
         let path = format!("{}.{layer}.ffn", self.stack);
-        let of = |name: &str| (self.weight)(&format!("{path}.{name}"));
+        let of = |name: &str| self.weight(&format!("{path}.{name}"));
         let mut w1 = of("w1.weight");
         if self.has(layer, Fault::NanInAWeight) {
             w1[self.d * 3 + 2] = f64::NAN;
         }
         let b1 = of("w1.bias");
         let bias = (!self.has(layer, Fault::DroppedBias)).then_some(&b1[..]);
-        let hidden = linear(x, self.d, &w1, bias);
+        let hidden = self.stored(linear(x, self.d, &w1, bias));
         let act: Vec<f64> = hidden
             .iter()
             .map(|&x| {
@@ -329,7 +348,8 @@ impl Tiny<'_> {
                 0.5 * x * (1.0 + inner)
             })
             .collect();
-        let y = linear(&act, self.ff, &of("w2.weight"), Some(&of("w2.bias")));
+        let act = self.stored(act);
+        let y = self.stored(linear(&act, self.ff, &of("w2.weight"), Some(&of("w2.bias"))));
         out.insert(format!("{path}.hidden"), (self.shape(self.ff), hidden));
         out.insert(format!("{path}.act"), (self.shape(self.ff), act));
         out.insert(format!("{path}.out"), (self.shape(self.d), y.clone()));
