@@ -272,3 +272,23 @@ fn a_table_of_names_that_says_nothing_is_told() {
     };
     assert_eq!(msg.key, "compare.map.no_path_near");
 }
+
+/// A port that looks its positions up without a batch, `wpe(torch.arange(T))`.
+#[test]
+fn positions_without_a_batch_are_the_same_positions() {
+    let (scenario, mut file) = recorded("gpt2");
+    let session = opened(&scenario, None, &|t| t);
+    let positions = file.get_mut("transformer.wpe").expect("recorded");
+    positions.1.retain(|n| *n != 1);
+    assert_eq!(positions.1.len(), 2);
+    let report = compared(&session, &file, Mode::Isolated);
+    assert_eq!(paths(&report), [""; 0]);
+    assert_eq!(states(&report, "transformer.wpe"), [State::Match]);
+    // Of another length, both shapes are told, and they differ.
+    let positions = file.get_mut("transformer.wpe").expect("recorded");
+    positions.1[0] -= 1;
+    positions.2.truncate(positions.1[0] * positions.1[1]);
+    let report = compared(&session, &file, Mode::Isolated);
+    let node = report.of(report.verdict().expect("a difference").place.node).expect("checked");
+    assert_ne!(node.shape, node.against.as_ref().expect("a tensor").shape);
+}

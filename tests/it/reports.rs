@@ -163,6 +163,8 @@ fn dropout_divides_by_what_is_kept() {
         let kept = (0..value.shape().len()).map(|i| value.get(i)).find(|x| *x != 0.0).expect("a kept one");
         assert_eq!(kept, 1.0 / 0.9, "{}", program.node(id).path);
     }
+    let printed = stdout(&["export", "encoder_decoder", "--step", "7", "--digits", "12"]);
+    assert!(printed.contains("1.111111111111") && !printed.contains("1.1111111109"), "{printed}");
 }
 
 #[test]
@@ -259,6 +261,7 @@ fn what_a_scenario_says_without_effect_is_refused_with_its_place() {
     let plain = std::fs::read_to_string(folder().join("hostile/lr_0.ron")).unwrap().replace("lr: 0", "");
     for (from, to, place) in [
         ("d_ff: 4,", "d_ff: 4, norm: (kind: None, eps: 5),", "model.norm.eps"),
+        ("d_ff: 4,", "d_ff: 4, norm: (kind: None, affine: false),", "model.norm.affine"),
         ("[()]", "[(norm: Some((kind: None, eps: 5)))]", "model.decoder.layers[0].norm.eps"),
         ("[()]", "[(repeat: 0)]", "model.decoder.layers[0].repeat"),
         ("text: [\"a b a\"]", "text: [\"a b a\"], pad: 99", "target.pad"),
@@ -494,4 +497,16 @@ fn prompts_of_different_length_are_decoded_as_each_alone() {
             assert!(lints(&batch).iter().all(|f| f.0 != Lint::CacheDiffers), "{positions}");
         }
     }
+}
+
+#[test]
+fn a_norm_that_is_taken_away_takes_its_settings_with_it() {
+    let plain = std::fs::read_to_string(folder().join("hostile/lr_0.ron")).unwrap().replace("lr: 0", "");
+    let text = plain.replace("d_ff: 4,", "d_ff: 4, norm: (affine: false, eps: 1e-3),");
+    let scenario = scenario::syntax::read("x", &text).expect("a scenario");
+    let changed = scenario::set(&scenario, "model.norm.kind", "none").expect("it can be set");
+    let norm = &changed.model.norm;
+    assert!(norm.affine && norm.eps == 1e-5, "{norm:?}");
+    let file = folder().join("hostile/x.ron");
+    assert!(session::open(changed, Some(&file), session::Options::default()).is_ok());
 }
