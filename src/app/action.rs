@@ -215,7 +215,7 @@ macro_rules! action_table {
                 FirstNan(RunName) "first-nan" => why::first_nan;
                 FirstInf(RunName) "first-inf" => why::first_inf;
                 SideBySide(Sides) "side-by-side" => runs::side_by_side;
-                Numerics(Mode) "numerics" => numerics::numerics;
+                Numerics(Mode) "numerics" => |app, mode| numerics::numerics(app, *mode);
             }
             App {
                 Accept "accept";

@@ -1,5 +1,6 @@
 //! `RECORDING --model FOLDER|SCENARIO`: a recording laid over our program, which reads what the recorded model read.
 
+use std::fmt::Write as _;
 use std::path::Path;
 
 use serde_json::{Value as Json, json};
@@ -205,8 +206,11 @@ impl Laid {
         let name = |c: &Cell| {
             let node = program.node(c.node);
             let index = &node.shape.unflat(c.flat)[..node.shape.rank()];
-            let index: String = index.iter().map(|i| format!("[{i}]")).collect();
-            format!("{}{index}", node.path)
+            let mut name = node.path.to_string();
+            for i in index {
+                let _ = write!(name, "[{i}]");
+            }
+            name
         };
         let names: Vec<String> = first.operands.iter().map(name).collect();
         Some((escape(&names.join("·")).into_owned(), first.theirs - first.ours))

@@ -7,7 +7,7 @@ use crate::program::{Leaf, NodeId, Op, Program, ScopeKind};
 use crate::session::Session;
 use crate::tensor::DType;
 use crate::text::{Lang, Msg, NumberFormat, escape, tr};
-use crate::trace::{AnyTrace, Lost, Rounder, Rounding, RunError};
+use crate::trace::{AnyTrace, Lost, NodeRounding, Rounder, Rounding, RunError};
 
 /// Rounding matters in a node from so many times of what rounding that node alone would make of it.
 pub const MATTERS: f64 = 10.0;
@@ -260,7 +260,7 @@ fn result(session: &Session, run: usize) -> NodeId {
     let main = [o.logits, o.classes, o.pooled, o.hidden, o.memory].into_iter().flatten().next();
     let last = || {
         let shown = r.program.nodes().filter(|(_, n)| n.dtype == DType::Float && !n.inline && !n.op.moves_only());
-        shown.map(|(id, _)| id).last()
+        shown.map(|(id, _)| id).next_back()
     };
     main.or_else(last).unwrap_or(NodeId(0))
 }
@@ -287,7 +287,7 @@ fn error(
             continue;
         }
         // What hides a score is another number in each type.
-        if !x.is_finite() || x <= HIDDEN && of_node.as_ref().is_some_and(|r| r.hides_scores()) {
+        if !x.is_finite() || x <= HIDDEN && of_node.as_ref().is_some_and(NodeRounding::hides_scores) {
             continue;
         }
         if !y.is_finite() {

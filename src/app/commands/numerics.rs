@@ -12,7 +12,7 @@ use crate::text::{Msg, NumberFormat, escape};
 const MAX_LISTED: usize = 200;
 
 /// `numerics MODE`.
-pub fn numerics(app: &mut App, mode: &Mode) {
+pub fn numerics(app: &mut App, mode: Mode) {
     let App { nav, ui, .. } = app;
     let Some(rounding) = mode.0.at(ui.settings.decimals()) else {
         ui.say(Level::Info, Msg::new("numerics.exact"));
