@@ -53,7 +53,7 @@ pub(super) fn text(
         let msg = Msg::new("compare.unreadable").arg("name", escape(name));
         writeln!(out, "{}", say(msg.arg("type", escape(kind))))?;
     }
-    if let Some(chart) = growth(report) {
+    if let Some(chart) = report.growth() {
         writeln!(out, "{}", say(Msg::new("compare.growth").arg("chart", chart)))?;
     }
     let guessed = report.each().filter(|c| c.against.as_ref().is_some_and(|a| a.table == GUESSED)).count();
@@ -98,29 +98,6 @@ pub(super) fn text(
             Ok(())
         }
     }
-}
-
-/// Columns of the chart of errors.
-const CHART: usize = 60;
-
-/// The largest error of each stretch of the run, from 1e-9 to 1, as one line.
-fn growth(report: &Report) -> Option<String> {
-    let error = |c: &Checked| c.against.as_ref()?.measure.as_ref().map(|m| m.rms);
-    let errors: Vec<f64> = report.each().filter_map(error).collect();
-    let top = errors.iter().copied().fold(0.0, f64::max);
-    if errors.len() < 2 || top <= 0.0 {
-        return None;
-    }
-    let width = CHART.min(errors.len());
-    let levels = [' ', '.', ':', '-', '=', '+', '*', '#', '%', '@'];
-    let column = |i: usize| {
-        let part =
-            &errors[i * errors.len() / width..((i + 1) * errors.len() / width).max(i * errors.len() / width + 1)];
-        let most = part.iter().copied().fold(0.0, f64::max);
-        let decades = if most > 0.0 { (most.log10() + 10.0).clamp(0.0, 9.0) } else { 0.0 };
-        levels[decades as usize]
-    };
-    Some((0..width).map(column).collect())
 }
 
 fn pattern_words(pattern: &Pattern) -> Msg {

@@ -70,6 +70,17 @@ fn a_script_goes_from_difference_to_difference() {
     });
     let worst = worst.expect("the worst cell")["text"].as_str();
     assert!(layers >= 1 && worst.is_some_and(|t| t.contains("encoder.0.ffn.act")));
+    // The error along the run, as `compare` of the command line draws it.
+    let growth = rows.last().expect("rows")["text"].as_str().expect("a text");
+    let chart = growth.split('|').nth(1).expect("a chart");
+    let printed = Command::new(env!("CARGO_BIN_EXE_tui-transformer"))
+        .args(["compare", scenario.to_str().expect("UTF-8"), &format!("{CASE}.safetensors")])
+        .output()
+        .expect("runs");
+    assert!(String::from_utf8_lossy(&printed.stdout).contains(growth), "{growth}");
+    let level = |c: char| " .:-=+*#%@".find(c).expect("a level");
+    let largest = chart.chars().map(level).max().expect("columns");
+    assert!(level(chart.chars().next().expect("columns")) < largest, "it grows: {growth}");
     assert!(message(&told[1]).starts_with(&format!("difference 1 of {layers}: ")));
     assert!(told[1]["cell"].is_string(), "it is there now");
     let back = told.iter().find(|t| t["command"] == "prev-diff").expect("told");

@@ -130,6 +130,9 @@ fn answer(nav: &Navigator, report: &Report, lang: Lang) -> Answer {
         let msg = Msg::new("compare.unmatched").arg("count", report.unmatched.len());
         answer.push(Row::new(msg.arg("names", names)));
     }
+    if let Some(chart) = report.growth() {
+        answer.push(Row::new(Msg::new("compare.growth").arg("chart", chart)));
+    }
     answer
 }
 

@@ -6,6 +6,9 @@ use super::measure::{CellPair, Measure, Mode, State, Unit};
 use super::pattern::Pattern;
 use crate::program::NodeId;
 
+/// Columns of the chart of errors.
+const CHART: usize = 60;
+
 /// A numbered step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepAt {
@@ -121,6 +124,26 @@ impl Report {
     /// The first difference.
     pub fn verdict(&self) -> Option<&Difference> {
         self.differences.first()
+    }
+
+    /// The largest error of each stretch of the run, from 1e-9 to 1, as one line; `None` where there is none.
+    pub fn growth(&self) -> Option<String> {
+        let error = |c: &Checked| c.against.as_ref()?.measure.as_ref().map(|m| m.rms);
+        let errors: Vec<f64> = self.each().filter_map(error).collect();
+        let top = errors.iter().copied().fold(0.0, f64::max);
+        if errors.len() < 2 || top <= 0.0 {
+            return None;
+        }
+        let width = CHART.min(errors.len());
+        let levels = [' ', '.', ':', '-', '=', '+', '*', '#', '%', '@'];
+        let column = |i: usize| {
+            let from = i * errors.len() / width;
+            let part = &errors[from..((i + 1) * errors.len() / width).max(from + 1)];
+            let most = part.iter().copied().fold(0.0, f64::max);
+            let decades = if most > 0.0 { (most.log10() + 10.0).clamp(0.0, 9.0) } else { 0.0 };
+            levels[decades as usize]
+        };
+        Some((0..width).map(column).collect())
     }
 
     /// How many nodes stand so.
