@@ -10,6 +10,7 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock, Weak};
 
 use super::head_facts::HeadFacts;
+use super::kept;
 use super::lens_table::{LensTable, Way};
 use super::medians::Medians;
 use super::row_facts::RowFacts;
@@ -17,6 +18,7 @@ use super::similar::{COMPARED, Similar};
 use crate::explain::line::MASKED_BELOW;
 use crate::program::{Leaf, NodeId, Op, Program, Role, ScopeKind};
 use crate::session::Session;
+use crate::source::measures::Shelf;
 use crate::tensor::Axis;
 use crate::trace::stats::{Mask, Pyramid, Tally, Window, tally, tally_where};
 use crate::trace::{AnyValue, Rounding};
@@ -124,7 +126,7 @@ impl Measures {
             _ => of.len(),
         };
         let made = self.get(&self.tallies, (of.key(), part), of, n, move |o| match part {
-            Part::Whole => o.with(tally),
+            Part::Whole => o.with(|value, mask| kept::whole(o.shelf(n), o.live, value, mask)),
             Part::Head(head) => o.with(|value, mask| {
                 let shape = *value.shape();
                 let axis = shape.axes().iter().position(|a| matches!(a, Axis::Head | Axis::KvHead));
@@ -133,7 +135,7 @@ impl Measures {
                     None => tally(value, mask),
                 }
             }),
-            Part::Plane(window) => o.with(|value, mask| Pyramid::build(value, mask, window).whole()),
+            Part::Plane(window) => o.pyramid(window).map(|p| p.whole()),
         });
         made.map(|t| *t)
     }
@@ -141,7 +143,7 @@ impl Measures {
     /// The pyramid of a plane; `None` while it is being built.
     pub fn pyramid(&self, of: Origin<'_>, window: Window) -> Option<Arc<Pyramid>> {
         let n = window.rows * window.cols;
-        self.get(&self.pyramids, (of.key(), window), of, n, move |o| o.with(|v, m| Pyramid::build(v, m, window)))
+        self.get(&self.pyramids, (of.key(), window), of, n, move |o| o.pyramid(window))
     }
 
     /// What a head of attention does; `None` while its weights are being read.
@@ -155,7 +157,8 @@ impl Measures {
         let n = window.rows * window.cols;
         self.get(&self.spreads, (of.key(), window), of, n, move |o| {
             o.with(|value, mask| {
-                let (min, max) = Pyramid::build(value, mask, window).whole().range().unwrap_or_default();
+                let pyramid = kept::pyramid(o.shelf(n), o.live, value, mask, window);
+                let (min, max) = pyramid.whole().range().unwrap_or_default();
                 let mut counts = vec![0; BINS];
                 for row in 0..window.rows {
                     for col in 0..window.cols {
@@ -298,7 +301,8 @@ impl Origin<'_> {
     }
 
     fn owned(&self) -> Owned {
-        Owned { session: Arc::clone(self.session), run: self.run, node: self.node, round: self.round }
+        let Origin { session, run, node, round, live } = *self;
+        Owned { session: Arc::clone(session), run, node, round, live }
     }
 
     /// Which cells are masked.
@@ -314,9 +318,24 @@ struct Owned {
     run: usize,
     node: NodeId,
     round: Option<Rounding>,
+    live: bool,
 }
 
 impl Owned {
+    /// Where what is found out about `cells` of its cells is kept; `None` where they are few, or not from a file.
+    fn shelf(&self, cells: usize) -> Option<Shelf> {
+        if self.round.is_some() || cells <= AT_ONCE {
+            return None;
+        }
+        let scores = mask_scores(&self.session.runs[self.run].program, self.node);
+        kept::shelf(&self.session, self.run, self.node, scores)
+    }
+
+    fn pyramid(&self, window: Window) -> Option<Pyramid> {
+        let shelf = self.shelf(window.rows * window.cols);
+        self.with(|value, mask| kept::pyramid(shelf, self.live, value, mask, window))
+    }
+
     /// Calls `f` with the value and the mask; `None` where the run did not get there.
     fn with<T>(&self, f: impl FnOnce(&AnyValue, &Mask) -> T) -> Option<T> {
         let program = &self.session.runs[self.run].program;

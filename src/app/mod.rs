@@ -23,6 +23,7 @@ pub mod head_facts;
 pub mod hint;
 pub mod input;
 pub mod jumps;
+mod kept;
 pub mod key;
 pub mod keymap;
 pub mod lens_table;

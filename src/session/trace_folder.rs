@@ -16,6 +16,7 @@ use crate::program::{Blob, Leaf, NodeId, Op, Program, ProgramDoc};
 use crate::scenario;
 use crate::scenario::tokenise::Vocab;
 use crate::scenario::weights::Coverage;
+use crate::source::measures::MEASURES;
 use crate::source::recording::{Dtype, Recorded, Recording};
 use crate::source::trace::{
     Class, FORMAT, MANIFEST, Manifest, PartWriter, Planned, RunEntry, SESSION, STEPS, VERSION, WeightEntry, Writer,
@@ -125,6 +126,7 @@ fn is_taken(folder: &Path, overwrite: bool) -> Result<bool, Msg> {
         let part = ["run", "weights-", "constants-"].iter().any(|start| name.starts_with(start));
         [MANIFEST, SESSION, STEPS, crate::source::trace::JOURNAL].contains(&name)
             || part && name.ends_with(".safetensors")
+            || name == MEASURES && fs::symlink_metadata(p).is_ok_and(|m| m.is_dir())
     };
     let folder_name = escape(&folder.to_string_lossy()).into_owned();
     if !crate::source::trace::is_trace_folder(folder) || !there.iter().all(ours) {

@@ -7,6 +7,7 @@ pub mod ggml;
 pub mod gguf;
 mod gguf_vocab;
 pub mod mapped;
+pub mod measures;
 pub mod recording;
 pub mod tensor_file;
 pub mod tokenizer;

@@ -27,7 +27,7 @@ use crate::tensor::{Pool, Precision, Real, Value};
 pub use eval::evaluate;
 pub use rounding::{Lost, NodeRounding, RoundMode, Rounder, Rounding};
 pub use run::{ChainSink, Flow, Keep, RunError, Settings, Sink, run, run_with};
-pub use stored::ValueSource;
+pub use stored::{Home, ValueSource};
 pub use substitute::between;
 pub use whatif::{Edit, Pinned, PinnedSink, rerun};
 
@@ -285,6 +285,11 @@ impl AnyTrace {
     /// Whether the value of `id` is in memory, or in the file that the trace was opened from.
     pub fn is_kept(&self, id: NodeId) -> bool {
         with_any!(AnyTrace, self, t => t.is_kept(id))
+    }
+
+    /// Where the value of `id` is kept; see [`Trace::home`].
+    pub fn home(&self, id: NodeId) -> Option<Home> {
+        with_any!(AnyTrace, self, t => t.home(id))
     }
 
     /// Whether the run got as far as `id`.

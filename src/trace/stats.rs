@@ -245,12 +245,30 @@ pub fn tally_where(value: &AnyValue, mask: &Mask, chosen: impl Fn(usize) -> bool
         }
         let parts: Vec<Tally> =
             (0..n.div_ceil(CHUNK)).into_par_iter().map(|k| part(k * CHUNK..n.min((k + 1) * CHUNK))).collect();
-        let mut all = Tally::default();
-        for part in &parts {
-            all.merge(part);
-        }
-        all
+        merged(&parts)
     })
+}
+
+/// Blocks of cells that [`tally`] reads one by one.
+pub fn blocks(cells: usize) -> usize {
+    cells.div_ceil(CHUNK)
+}
+
+/// Block `k` of the cells of a tensor.
+pub fn block(value: &AnyValue, mask: &Mask, k: usize) -> Tally {
+    let range = k * CHUNK..value.shape().len().min((k + 1) * CHUNK);
+    let mut tally = Tally::default();
+    with_cells!(value, at => range.for_each(|i| tally.take(at(i), mask.has(i))));
+    tally
+}
+
+/// The cells of all of `parts`, added in order.
+pub fn merged(parts: &[Tally]) -> Tally {
+    let mut all = Tally::default();
+    for part in parts {
+        all.merge(part);
+    }
+    all
 }
 
 /// One level of a pyramid: tallies of equal tiles, row after row.
@@ -287,6 +305,12 @@ impl Pyramid {
         } else {
             (0..rows).into_par_iter().map(strip).collect::<Vec<_>>().concat()
         };
+        Self::of_tiles(window, tiles)
+    }
+
+    /// From the tallies of its smallest tiles, row after row.
+    fn of_tiles(window: Window, tiles: Vec<Tally>) -> Self {
+        let cols = window.cols.div_ceil(TILE);
         let mut levels = vec![Level { side: TILE, cols, tiles }];
         while let Some(below) = levels.last().filter(|l| l.tiles.len() > 1) {
             let high = below.tiles.len() / below.cols;
@@ -299,6 +323,34 @@ impl Pyramid {
             levels.push(Level { side, cols, tiles });
         }
         Self { window, levels }
+    }
+
+    /// From tallies of its smallest tiles that were kept, where they are as many as the window has.
+    pub fn kept(window: Window, tiles: Vec<Tally>) -> Option<Self> {
+        (tiles.len() == Self::tiles_of(&window)).then(|| Self::of_tiles(window, tiles))
+    }
+
+    /// How many of the smallest tiles a window has.
+    pub fn tiles_of(window: &Window) -> usize {
+        window.rows.div_ceil(TILE) * window.cols.div_ceil(TILE)
+    }
+
+    /// The tallies of its smallest tiles, row after row.
+    pub fn tiles(&self) -> &[Tally] {
+        self.levels.first().map_or(&[], |l| &l.tiles)
+    }
+
+    /// Reads the cells of smallest tile `i` of a window.
+    pub fn tile(value: &AnyValue, mask: &Mask, window: &Window, i: usize) -> Tally {
+        let across = window.cols.div_ceil(TILE);
+        let (top, left) = (i / across * TILE, i % across * TILE);
+        let mut tally = Tally::default();
+        for row in top..window.rows.min(top + TILE) {
+            scan_row(value, mask, window, row, left..window.cols.min(left + TILE), |_, x, masked| {
+                tally.take(x, masked);
+            });
+        }
+        tally
     }
 
     /// The window it was built over.

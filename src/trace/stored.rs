@@ -1,6 +1,7 @@
 //! Values that a run computed before, read from where they were kept: a trace folder, a recording.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use super::Trace;
@@ -15,6 +16,20 @@ pub trait ValueSource<T: Real>: fmt::Debug + Send + Sync {
 
     /// The value of `id`, of the node's shape and kind; `None` where it is not there or cannot be read.
     fn read(&self, id: NodeId) -> Option<Value<T>>;
+
+    /// Where the value of `id` is kept; `None` where that is not one place that is known.
+    fn home(&self, _id: NodeId) -> Option<Home> {
+        None
+    }
+}
+
+/// Where a value is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Home {
+    /// The folder for what is found out about it.
+    pub measures: PathBuf,
+    /// What is another one when the value is: the checksum of its part, the size and age of its file.
+    pub stamp: String,
 }
 
 /// Values of a source, each read when it is first looked at.
@@ -72,6 +87,12 @@ impl<T: Real> Trace<T> {
     pub(super) fn kept(&self, id: NodeId) -> Option<&Value<T>> {
         let here = self.values.get(id.index())?.as_ref();
         here.or_else(|| self.stored.as_ref()?.get(id))
+    }
+
+    /// Where the value of `id` is kept, where this trace has it from there: it was neither computed nor edited.
+    pub fn home(&self, id: NodeId) -> Option<Home> {
+        let computed = self.values.get(id.index())?.is_some() || self.replaced.contains(&id);
+        if computed { None } else { self.stored.as_ref()?.source.home(id) }
     }
 
     /// What stands for a value that was there when the source was opened and cannot be read any more.

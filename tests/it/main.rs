@@ -44,6 +44,7 @@ mod lints_decoding;
 mod lints_numbers;
 mod live;
 mod losses;
+mod measures;
 mod messages;
 mod model_settings;
 mod names;

@@ -17,10 +17,11 @@ use memmap2::Mmap;
 use rayon::prelude::*;
 
 use crate::program::{BuildError, Builder, NodeId, Program};
+use crate::source::measures::next_to;
 use crate::tensor::mapped::{Mapped, Plain, map_file};
 use crate::tensor::{DType, Elem, Precision, Real, Shape, Tensor, Value, float8};
 use crate::text::{Msg, escape};
-use crate::trace::ValueSource;
+use crate::trace::{Home, ValueSource};
 
 pub use axes::{InputIds, name_axes};
 pub use order::{modules, natural, phase};
@@ -65,6 +66,8 @@ pub struct Recording {
     pub tensors: Vec<Recorded>,
     /// Names of what cannot be read, and why: a number type that is none of ours, a range outside the file.
     pub unreadable: Vec<(String, String)>,
+    /// Size and age of the file when it was opened; empty where they are not known.
+    stamp: String,
 }
 
 impl Recording {
@@ -78,7 +81,8 @@ impl Recording {
             Msg::new("scenario.unreadable").arg("file", escape(&called)).arg("why", escape(&e.to_string()))
         };
         // An empty file cannot be mapped, and holds nothing.
-        if std::fs::metadata(path).map_err(unread)?.len() == 0 {
+        let meta = std::fs::metadata(path).map_err(unread)?;
+        if meta.len() == 0 {
             return Err(broken(&called, "0 bytes"));
         }
         let map = map_file(path).map_err(unread)?;
@@ -86,6 +90,8 @@ impl Recording {
         let mut read =
             if zip { npz::open(&map) } else { safetensors::open(&map) }.map_err(|why| broken(&called, &why))?;
         read.name = called;
+        let age = meta.modified().ok().and_then(|t| t.duration_since(std::time::UNIX_EPOCH).ok());
+        read.stamp = age.map_or_else(String::new, |age| format!("{} bytes of {}", meta.len(), age.as_nanos()));
         if read.tensors.is_empty() {
             return Err(match read.unreadable.first() {
                 Some((name, why)) => Msg::new("recording.nothing_readable")
@@ -136,6 +142,11 @@ impl<T: Real> ValueSource<T> for Recording {
 
     fn read(&self, id: NodeId) -> Option<Value<T>> {
         self.tensors.get(id.index())?.read()
+    }
+
+    fn home(&self, id: NodeId) -> Option<Home> {
+        let known = id.index() < self.tensors.len() && !self.stamp.is_empty();
+        known.then(|| Home { measures: next_to(Path::new(&self.name)), stamp: self.stamp.clone() })
     }
 }
 

@@ -8,10 +8,11 @@ use std::sync::{Arc, Mutex};
 
 use super::{FORMAT, JOURNAL, MANIFEST, Manifest, PartEntry, VERSION, WeightEntry};
 use crate::program::{NodeId, Program};
+use crate::source::measures::MEASURES;
 use crate::source::recording::{Recorded, Recording};
 use crate::tensor::{Real, Shape, Value};
 use crate::text::{Msg, escape};
-use crate::trace::ValueSource;
+use crate::trace::{Home, ValueSource};
 
 /// Largest file of text in a folder.
 const LARGEST_TEXT: u64 = 1 << 30;
@@ -152,7 +153,8 @@ impl Folder {
             let fits = tensor.shape.same_dims(&node.shape) && tensor.dtype() == node.dtype;
             fits.then(|| Kept { part, tensor: tensor.clone(), shape: node.shape })
         };
-        FolderSource { nodes: program.nodes().map(|(_, node)| one(node)).collect() }
+        let nodes = program.nodes().map(|(_, node)| one(node)).collect();
+        FolderSource { nodes, measures: self.path.join(MEASURES) }
     }
 
     /// Verifies every part; gives those that are not as they were written, and how many are right.
@@ -292,6 +294,8 @@ struct Kept {
 #[derive(Debug)]
 pub struct FolderSource {
     nodes: Vec<Option<Kept>>,
+    /// The folder for what is found out about them.
+    measures: PathBuf,
 }
 
 impl FolderSource {
@@ -315,5 +319,11 @@ impl<T: Real> ValueSource<T> for FolderSource {
         let kept = self.nodes.get(id.index())?.as_ref()?;
         let right = kept.part.as_ref().is_none_or(|part| part.is_right());
         right.then(|| kept.tensor.read()).flatten().map(|value: Value<T>| value.reshaped(kept.shape))
+    }
+
+    fn home(&self, id: NodeId) -> Option<Home> {
+        let entry = &self.nodes.get(id.index())?.as_ref()?.part.as_ref()?.entry;
+        let stamp = format!("{}, {} bytes, {:08x}", entry.file, entry.bytes, entry.crc32);
+        Some(Home { measures: self.measures.clone(), stamp })
     }
 }
