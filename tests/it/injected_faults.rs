@@ -280,7 +280,30 @@ fn recordings_name_it(model: &Model, faulty: &Recorded, path: &str, also: &[&str
         assert!(named == path || also.contains(&named), "{at}: {named}, not {path}");
         let none = two_recordings(&dir, model, (&correct, a), (&correct, b));
         assert!(none.agrees(), "{at}: {:?}", none.verdict());
+        // Where only the outputs of sublayers were recorded, it lies after the last that agreed, and not after the first
+        // that differs.
+        let [correct, faulty] = [&correct, faulty].map(sublayers);
+        recordings_enclose_it(&dir, model, (&correct, a), (&faulty, b), path);
+        let none = two_recordings(&dir, model, (&correct, a), (&correct, b));
+        assert!(none.agrees(), "{at}: {:?}", none.verdict());
     }
+}
+
+/// The fault lies between the last step that agreed and the first that differs.
+fn recordings_enclose_it(
+    dir: &tempfile::TempDir,
+    model: &Model,
+    a: (&Recorded, Dtype),
+    b: (&Recorded, Dtype),
+    path: &str,
+) {
+    let report = two_recordings(dir, model, a, b);
+    let verdict = report.verdict().unwrap_or_else(|| panic!("{path} {:?} {:?}: no difference", a.1, b.1));
+    let program = &model.session.runs[0].program;
+    let at = |path: &str| program.find(path).expect("a node");
+    let last = verdict.last_match.as_ref().map(|l| at(&l.path));
+    let named = at(&verdict.place.path);
+    assert!(last.is_none_or(|l| l < at(path)) && at(path) <= named, "{path}: {:?}", verdict);
 }
 
 fn two_recordings(dir: &tempfile::TempDir, model: &Model, a: (&Recorded, Dtype), b: (&Recorded, Dtype)) -> Report {
@@ -399,6 +422,16 @@ fn the_step_with_the_fault_is_named_in_half_precision(
         let report = model.compare(&recorded, dtype, Mode::Isolated);
         let verdict = report.verdict().unwrap_or_else(|| panic!("{dtype:?}: no difference"));
         assert_eq!(verdict.place.path, path, "{dtype:?}");
+        // Of two recordings, too, but for the one that is smaller than a rounding.
+        let dir = tempfile::TempDir::new().expect("a folder");
+        let correct = of_kernels(&model.reference_in(Fault::None, store));
+        if fault == Fault::GeluTanh {
+            // That one takes a program: two recordings of it are as near as two roundings.
+            assert!(two_recordings(&dir, &model, (&correct, dtype), (&recorded, dtype)).agrees(), "{dtype:?}");
+        } else {
+            recordings_enclose_it(&dir, &model, (&correct, dtype), (&recorded, dtype), path);
+        }
+        assert!(two_recordings(&dir, &model, (&correct, dtype), (&correct, Dtype::F64)).agrees(), "{dtype:?}");
     }
 }
 
