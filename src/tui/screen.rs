@@ -225,7 +225,7 @@ fn heading(d: &Navigator, look: &Look) -> String {
     let Some(step) = d.step() else {
         return String::new();
     };
-    let title = step.title.render(look.lang);
+    let title = d.title_of(step).render(look.lang);
     if d.is_aside() { format!("{} {title}", tr(look.lang, "tui.aside")) } else { title }
 }
 
@@ -285,7 +285,7 @@ fn sidebar(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Sho
             let step = d.inner_step(*depth, *at);
             Line {
                 depth: 1 + *depth as u16,
-                text: step.map(|s| format!("{} {}", s.label(), s.title.render(look.lang))).unwrap_or_default(),
+                text: step.map(|s| format!("{} {}", s.label(), d.title_of(s).render(look.lang))).unwrap_or_default(),
                 dim: true,
                 ..Line::default()
             }

@@ -22,9 +22,9 @@ use super::jumps::{Bookmarks, Jumps};
 use super::of_session::OfSession;
 use crate::debug::timeline::Timeline;
 use crate::session::{RunKind, Session, Steps};
-use crate::text::Lang;
+use crate::text::{Lang, Msg};
 use crate::trace::derive::Cell;
-use crate::walkthrough::{Step, View};
+use crate::walkthrough::{LocalizedText, Step, View};
 
 pub use chain::{Chain, chain};
 pub use choice::Part;
@@ -232,16 +232,31 @@ impl Navigator {
         if !step.section.is_empty() {
             parts.push(step.section.clone());
         }
-        parts.push(step.title.render(lang));
+        parts.push(self.title_of(step).render(lang));
         Some(parts.join(" · "))
     }
 
     /// Number and title of the step at a place of the steps listed.
     pub fn name_of(&self, place: &NavState, lang: Lang) -> Option<(String, String)> {
+    /// The title of a step or sub-step. That of a softmax's shift says that none was needed where all of it is 0 in the
+    /// numbers that are shown.
+    pub fn title_of(&self, step: &Step) -> LocalizedText {
+        let only = || <&[View; 1]>::try_from(step.views.as_slice()).ok().map(|[view]| view);
+        let LocalizedText::Message(msg) = &step.title else { return step.title.clone() };
+        let none = |view: &View| {
+            let value = self.trace(view.run).and_then(|trace| trace.get(view.node));
+            value.is_some_and(|value| view.cells.flats().all(|flat| value.get(flat) == 0.0))
+        };
+        if msg.key == "substep.shift" && only().is_some_and(none) {
+            return LocalizedText::Message(Msg::new("substep.shift_none"));
+        }
+        step.title.clone()
+    }
+
         let mut step = self.steps.list().get(place.at)?.clone();
         for at in &place.inner {
             step = self.session.expand(&step).into_iter().nth(*at)?;
         }
-        Some((step.label(), step.title.render(lang)))
+        Some((step.label(), self.title_of(&step).render(lang)))
     }
 }
