@@ -52,8 +52,10 @@ pub struct Claim {
     pub run: usize,
     /// The tables before the sign.
     pub tables: Vec<crate::program::NodeId>,
-    /// Whether nothing is done to them: no constant is written.
-    pub plain: bool,
+    /// What is written between them.
+    pub signs: Vec<&'static str>,
+    /// What is done to all of it at the end, `/ 1.4142`; empty for nothing.
+    pub after: String,
     /// The table behind it.
     pub result: crate::program::NodeId,
 }

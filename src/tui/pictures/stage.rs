@@ -148,7 +148,8 @@ impl<'a> Stage<'a> {
         {
             let space = if chain.after.is_empty() { "" } else { " " };
             let result = self.sources[table].table.node;
-            let claim = Claim { run, tables: chain.tables.clone(), plain: chain.after.is_empty(), result };
+            let Chain { tables, signs, after } = chain.clone();
+            let claim = Claim { run, tables, signs, after, result };
             return Some((format!("{}{space}=", chain.after), Some(claim)));
         }
         // An operand that stands right behind the one before it in some expression.

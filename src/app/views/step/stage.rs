@@ -26,7 +26,8 @@ impl StageModel {
             .iter()
             .enumerate()
             .map(|(i, v)| {
-                let index = if i == nav.view_position() { nav.index() } else { &[] };
+                let place = place_like_cursor(nav, v);
+                let index = if i == nav.view_position() { nav.index() } else { &place };
                 let plane = Plane::of_view(v, index);
                 let mut table = table(nav, v.run, v.node, v.symbol.clone(), plane);
                 table.view = Some(i);
@@ -122,6 +123,20 @@ impl Reads {
         }
         Self { near, far }
     }
+}
+
+/// Where a view is that the cursor is not in: in the cursor's sentence and head, where it has them too.
+fn place_like_cursor(nav: &Navigator, view: &View) -> Vec<usize> {
+    let shape = view.shape();
+    let mut place = vec![0; shape.rank()];
+    let Some(here) = nav.view() else { return place };
+    let of_cursor = here.shape();
+    for (d, at) in place.iter_mut().enumerate() {
+        let axis = of_cursor.axes().iter().position(|a| *a == shape.axes()[d]);
+        let cursor = axis.and_then(|a| nav.index().get(a));
+        *at = cursor.copied().filter(|i| *i < shape.dims()[d]).unwrap_or(0);
+    }
+    place
 }
 
 /// Whether a cell is the shift of a softmax that did not need one.
