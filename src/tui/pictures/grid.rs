@@ -2,6 +2,7 @@
 //! numbers. The cells of one grid are all of one size, so that several grids can be compared.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -148,12 +149,18 @@ pub fn draw(
     Rect { width: width.min(area.width), height: height.min(area.height), ..area }
 }
 
+/// Keeps the pixels of a picture of so many rows and columns; the second function reads every cell.
+pub type Kept<'a> = dyn Fn((usize, usize), &dyn Fn() -> Vec<Tally>) -> Arc<Vec<Tally>> + 'a;
+
 /// Numbers that are no tensor of a run: another one's values, a difference.
 pub struct Values<'a> {
     /// Rows and columns.
     pub size: (usize, usize),
     /// A number and what it is.
     pub cell: &'a dyn Fn(usize, usize) -> (f64, CellKind),
+    /// What is in each pixel of a picture of so many rows and columns, where that is kept from frame to frame: `cell` is
+    /// not read for every cell then. It is given how to find it out.
+    pub kept: Option<&'a Kept<'a>>,
     /// Label of a row.
     pub row_label: &'a dyn Fn(usize) -> String,
     /// Label of a column.
@@ -207,16 +214,22 @@ impl Values<'_> {
 
     fn picture(&self, area: Rect, buf: &mut Buffer, look: &Look) -> Rect {
         let sample = |rows: &[Range<usize>], cols: &[Range<usize>]| -> Vec<(f64, CellKind)> {
-            let parts = rows.iter().flat_map(|r| cols.iter().map(move |c| (r.clone(), c.clone())));
-            let pixel = |(rows, cols): (Range<usize>, Range<usize>)| {
-                let mut tally = Tally::default();
-                for (r, c) in rows.flat_map(|r| cols.clone().map(move |c| (r, c))) {
-                    let (value, kind) = (self.cell)(r, c);
-                    tally.take(value, matches!(kind, CellKind::Plain | CellKind::Masked));
-                }
-                Source::pixel(&tally)
+            let tallies = || -> Vec<Tally> {
+                let parts = rows.iter().flat_map(|r| cols.iter().map(move |c| (r.clone(), c.clone())));
+                let pixel = |(rows, cols): (Range<usize>, Range<usize>)| {
+                    let mut tally = Tally::default();
+                    for (r, c) in rows.flat_map(|r| cols.clone().map(move |c| (r, c))) {
+                        let (value, kind) = (self.cell)(r, c);
+                        tally.take(value, matches!(kind, CellKind::Plain | CellKind::Masked));
+                    }
+                    tally
+                };
+                parts.map(pixel).collect()
             };
-            parts.map(pixel).collect()
+            match self.kept {
+                Some(kept) => kept((rows.len(), cols.len()), &tallies).iter().map(Source::pixel).collect(),
+                None => tallies().iter().map(Source::pixel).collect(),
+            }
         };
         let raster = Raster {
             rows: 0..self.size.0,

@@ -198,6 +198,7 @@ fn grids(app: &App, view: &View, pairs: &Pairs, area: Rect, buf: &mut Buffer, lo
         let used = grid::Values {
             size: (plane.rows, plane.cols),
             cell: *cell,
+            kept: Some(&|size, make| app.views.compare.picture(d, pairs, usize::from(i), size, make)),
             row_label: &|r| labels.row(r),
             column_label: &|c| labels.column(c),
             scale: *scale,

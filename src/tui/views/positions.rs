@@ -88,6 +88,7 @@ fn similar(app: &App, encoding: &Encoding, source: &Source<'_>, at: usize, area:
     Values {
         size: (n, n),
         cell: &|r, c| (found.at(r, c), CellKind::of(found.at(r, c))),
+        kept: None,
         row_label: &label,
         column_label: &label,
         scale,

@@ -15,9 +15,13 @@ use crate::debug::compare::{Checked, Mode, Options, Reference, Report, State as 
 use crate::program::NodeId;
 use crate::session::RunKind;
 use crate::trace::Rounding;
+use crate::trace::stats::{Tally, Window};
 use crate::walkthrough::{Role, Step};
 
 pub use pairs::{Differing, Kind, Pairs, Side, Summary, change, ulps};
+
+/// Pictures that are kept.
+const PICTURES: usize = 64;
 
 /// A comparison that was made.
 #[derive(Debug)]
@@ -43,6 +47,8 @@ pub struct Standing<'a> {
 
 /// Run, node, rounding, and which part of the tensor: its first cell and how many there are.
 type Key = (usize, NodeId, Option<Rounding>, usize, usize);
+/// A picture of a plane of one of A, B and B − A, of so many rows and columns.
+type PictureKey = (Key, Window, usize, (usize, usize));
 /// The reference's cells of a node, where it has it.
 type Theirs = Option<Arc<Vec<Option<f64>>>>;
 
@@ -52,6 +58,7 @@ pub struct State {
     compared: OfSession<Option<Arc<Compared>>>,
     /// What scans of every cell found, since the last comparison.
     summaries: RefCell<OfSession<HashMap<Key, Arc<Summary>>>>,
+    pictures: RefCell<OfSession<HashMap<PictureKey, Arc<Vec<Tally>>>>>,
     theirs: RefCell<OfSession<HashMap<NodeId, Theirs>>>,
     states: RefCell<OfSession<HashMap<NodeId, Verdict>>>,
 }
@@ -67,6 +74,7 @@ impl State {
         let states = compared.report.each().map(|c| (c.place.node, c.state)).collect();
         *self.states.get_mut().get_mut(&nav.session) = states;
         self.summaries.get_mut().get_mut(&nav.session).clear();
+        self.pictures.get_mut().get_mut(&nav.session).clear();
         self.theirs.get_mut().get_mut(&nav.session).clear();
         *self.compared.get_mut(&nav.session) = Some(Arc::new(compared));
     }
@@ -79,6 +87,25 @@ impl State {
     fn summary(&self, nav: &Navigator, key: Key, make: impl FnOnce() -> Summary) -> Arc<Summary> {
         let mut kept = self.summaries.borrow_mut();
         Arc::clone(kept.get_mut(&nav.session).entry(key).or_insert_with(|| Arc::new(make())))
+    }
+
+    /// The picture of a plane of A (0), B (1) or B − A (2), of so many rows and columns: what is in each pixel. `make` reads
+    /// every cell of the plane; that is done once for each size of the picture, not for each frame.
+    pub fn picture(
+        &self,
+        nav: &Navigator,
+        pairs: &Pairs,
+        part: usize,
+        size: (usize, usize),
+        make: impl FnOnce() -> Vec<Tally>,
+    ) -> Arc<Vec<Tally>> {
+        let mut kept = self.pictures.borrow_mut();
+        let kept = kept.get_mut(&nav.session);
+        let key = (pairs.key, pairs.plane.window(), part, size);
+        if kept.len() >= PICTURES && !kept.contains_key(&key) {
+            kept.clear();
+        }
+        Arc::clone(kept.entry(key).or_insert_with(|| Arc::new(make())))
     }
 
     /// How a step compares: as the worst of its results; `None` where nothing was compared or nothing is computed.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{Standing, State};
+use super::{Key, Standing, State};
 use crate::app::navigator::{Navigator, Plane};
 use crate::app::what_if::Edits;
 use crate::debug::compare::{Mode, State as Verdict};
@@ -99,6 +99,7 @@ pub struct Pairs {
     pub plane: Plane,
     /// What was found in all cells.
     pub found: Arc<Summary>,
+    pub(super) key: Key,
 }
 
 impl Pairs {
@@ -112,7 +113,7 @@ impl Pairs {
         let key = (view.run, view.node, nav.round(), first, view.shape().len());
         // Colours are those of the whole tensor; what differs is counted in what the step shows of it.
         let found = state.summary(nav, key, || scan(&a, &b, n, &mut view.cells.flats(), precision));
-        Some(Self { kind, a, b, plane, found })
+        Some(Self { kind, a, b, plane, found, key })
     }
 
     /// B − A of a cell: 0 where both have the same bits.
