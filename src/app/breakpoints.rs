@@ -1,5 +1,7 @@
 //! Breakpoints and watches as they are listed and marked.
 
+use std::sync::Arc;
+
 use super::action::Action;
 use super::answer::{Answer, Row};
 use super::args::{Expression, Text};
@@ -61,6 +63,34 @@ pub fn watch_rows(nav: &Navigator, breaks: &Breaks, number: NumberFormat) -> Vec
         Row { action, ..row }
     };
     breaks.watches().iter().map(row).collect()
+}
+
+/// The number of a watch along the steps that are listed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Trail {
+    /// Steps, by position, ascending: all of them, or [`TRAIL`] at equal distances.
+    pub steps: Vec<usize>,
+    /// Its number at each of them; `None` where it is not computed yet, cannot be, or is no single number.
+    pub values: Vec<Option<f64>>,
+}
+
+/// Most steps of a trail.
+const TRAIL: usize = 256;
+
+/// What a watch is along the steps. Kept: it is computed once for each session, list of steps and rounding.
+pub fn trail(nav: &Navigator, watch: &Watch) -> Arc<Trail> {
+    nav.trail(watch.expr.text(), || {
+        let timeline = nav.timeline();
+        let here = nav.scope(&timeline);
+        let n = nav.steps.list().len();
+        let most = n.min(TRAIL);
+        let steps: Vec<usize> = (0..most).map(|i| (i * n + n - 1) / most).map(|at| at.min(n - 1)).collect();
+        let number = |at: &usize| {
+            let here = EvalContext { at: *at, past: true, shown: None, ..here };
+            value(watch, &here).ok().flatten()?.number()
+        };
+        Trail { values: steps.iter().map(number).collect(), steps }
+    })
 }
 
 /// A number as it is printed: truth in words.

@@ -39,6 +39,8 @@ pub struct Glyphs {
     pub ellipsis: &'static str,
     /// Fractions of a bar's cell, from little to full.
     pub bar: &'static [&'static str],
+    /// Heights of a column, from low to high.
+    pub levels: &'static [&'static str],
     /// Magnitudes, from none to full.
     pub shades: &'static [&'static str],
     /// Points of a chart, one a series.
@@ -62,6 +64,7 @@ const UNICODE: Glyphs = Glyphs {
     more: ["‹", "›", "↑", "↓"],
     ellipsis: "…",
     bar: &["▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"],
+    levels: &["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"],
     shades: &[" ", "░", "▒", "▓", "█"],
     points: ["•", "×", "+", "○", "*", "◆"],
     braille: true,
@@ -82,6 +85,7 @@ const CJK_SAFE: Glyphs = Glyphs {
     more: ["<", ">", "^", "v"],
     ellipsis: "..",
     bar: &["#"],
+    levels: &["_", ".", "-", "=", "+", "*", "#"],
     shades: &[" ", ".", ":", "*", "#"],
     points: ["*", "x", "+", "o", "%", "@"],
     // Braille patterns are neutral, not ambiguous: one cell wide everywhere.
@@ -219,7 +223,7 @@ mod tests {
             let g = Glyphs::of(set);
             assert_eq!(g.set, set);
             let all = [g.folded, g.unfolded, g.here, g.bookmark, g.breakpoint, g.failed, g.passed, g.changed];
-            let all = all.iter().chain(&g.frame).chain(&g.more).chain(g.bar).chain(g.shades).chain(&g.points);
+            let all = all.iter().chain(&g.frame).chain(&g.more).chain(g.bar).chain(g.levels).chain(g.shades).chain(&g.points);
             for glyph in all {
                 assert_eq!(glyph.width(), 1, "{glyph}");
                 if set != GlyphSet::Unicode {

@@ -8,10 +8,11 @@ use super::draw::{Look, put};
 use super::screen::{Shown, Target};
 use super::views::{map_block, map_norm};
 use crate::app::app::App;
-use crate::app::breakpoints::watch_rows;
+use crate::app::breakpoints::{trail, watch_rows};
 use crate::app::measure::{BINS, Part};
 use crate::app::navigator::{Plane, TreeRow};
 use crate::app::views::map::{Group, Map};
+use crate::debug::breaks::Watch;
 use crate::text::{Align, tr};
 use crate::tui::scale::Scale;
 use crate::tui::widgets::paragraph::{Span, Wrapped};
@@ -27,7 +28,7 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: 
     text.render(Rect { height: head, ..area }, buf, 0, None, look);
     let histogram = BINS as u16 + 2;
     let watches = watch_rows(d, &app.breaks, app.ui.settings.digits);
-    let below = histogram + if watches.is_empty() { 0 } else { watches.len() as u16 + 2 };
+    let below = histogram + if watches.is_empty() { 0 } else { 2 * watches.len() as u16 + 2 };
     let room = area.height.saturating_sub(head + 1 + below.min(area.height / 2));
     let mut y = area.y + head + 1;
     // All groups with their blocks where there is room, else only the one that one is in is open.
@@ -66,9 +67,10 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: 
     let mut y = rest.y + used + 1;
     if !watches.is_empty() {
         put(buf, area, (area.x, y), tr(look.lang, "tui.pane.watches"), area.width, theme.title, look);
-        for row in watches {
+        for (row, watch) in watches.iter().zip(app.breaks.watches()) {
             y += 1;
             put(buf, area, (area.x, y), &row.text.render(look.lang), area.width, theme.text, look);
+            y += u16::from(sparkline(app, watch, Rect { y: y + 1, height: 1, ..area }, buf, look));
         }
     }
 }
@@ -125,4 +127,40 @@ fn spread(app: &App, area: Rect, buf: &mut Buffer, look: &Look) -> u16 {
         put(buf, area, (at, y), &look.fit(&count.to_string(), number, Align::Right), number, style, look);
     }
     1 + height as u16
+}
+
+/// A watch along the steps, a column for one or several of them, and its range; the column of the step one is at is
+/// pointed out. Of several steps the last one counts. False where it is no number at any step.
+fn sparkline(app: &App, watch: &Watch, area: Rect, buf: &mut Buffer, look: &Look) -> bool {
+    let trail = trail(&app.nav, watch);
+    let finite = || trail.values.iter().flatten().copied().filter(|x| x.is_finite());
+    let (min, max) = finite().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), x| (a.min(x), b.max(x)));
+    if min > max {
+        return false;
+    }
+    let digits = app.ui.settings.digits;
+    let range = format!(" {}..{}", digits.format_short(min), digits.format_short(max));
+    let room = area.width.saturating_sub(look.width(&range));
+    let n = trail.values.len();
+    let columns = usize::from(room).min(n);
+    let here = trail.steps.partition_point(|step| *step < app.nav.position());
+    for column in 0..columns {
+        let part = column * n / columns..(column + 1) * n / columns;
+        let at = part.contains(&here);
+        let shown = if at { here } else { part.end - 1 };
+        let levels = look.glyphs.levels;
+        let glyph = match trail.values[shown] {
+            Some(x) if x.is_finite() => {
+                let share = if max > min { (x - min) / (max - min) } else { 0.5 };
+                levels[((share * levels.len() as f64) as usize).min(levels.len() - 1)]
+            }
+            Some(_) => "!",
+            None if at => look.glyphs.more[3],
+            None => " ",
+        };
+        let style = if at { look.theme.accent } else { look.theme.dim };
+        put(buf, area, (area.x + column as u16, area.y), glyph, 1, style, look);
+    }
+    put(buf, area, (area.x + columns as u16, area.y), &range, area.width, look.theme.dim, look);
+    true
 }

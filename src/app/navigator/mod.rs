@@ -89,6 +89,7 @@ pub struct Navigator {
     arrivals: u64,
     chosen: choice::Chosen,
     timeline: RefCell<OfSession<Option<(Arc<Steps>, Arc<Timeline>)>>>,
+    trails: RefCell<OfSession<scope::Trails>>,
 }
 
 impl Navigator {
@@ -114,6 +115,7 @@ impl Navigator {
             arrivals: 0,
             chosen: choice::Chosen::default(),
             timeline: RefCell::default(),
+            trails: RefCell::default(),
         };
         nav.arrive();
         nav
@@ -236,8 +238,6 @@ impl Navigator {
         Some(parts.join(" · "))
     }
 
-    /// Number and title of the step at a place of the steps listed.
-    pub fn name_of(&self, place: &NavState, lang: Lang) -> Option<(String, String)> {
     /// The title of a step or sub-step. That of a softmax's shift says that none was needed where all of it is 0 in the
     /// numbers that are shown.
     pub fn title_of(&self, step: &Step) -> LocalizedText {
@@ -253,6 +253,8 @@ impl Navigator {
         step.title.clone()
     }
 
+    /// Number and title of the step at a place of the steps listed.
+    pub fn name_of(&self, place: &NavState, lang: Lang) -> Option<(String, String)> {
         let mut step = self.steps.list().get(place.at)?.clone();
         for at in &place.inner {
             step = self.session.expand(&step).into_iter().nth(*at)?;

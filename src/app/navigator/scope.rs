@@ -1,10 +1,12 @@
 //! What expressions and breakpoints see from where one is, and how cells are called.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::Navigator;
 use crate::app::action::Action;
 use crate::app::args::Place;
+use crate::app::breakpoints::Trail;
 use crate::debug::breaks::Position;
 use crate::debug::eval_context::{EvalContext, Values};
 use crate::debug::expr::{Expr, ExprError, Fault};
@@ -13,8 +15,11 @@ use crate::explain::Explainer;
 use crate::program::NodeId;
 use crate::session::locate::Address;
 use crate::text::Msg;
-use crate::trace::AnyValue;
+use crate::trace::{AnyValue, Rounding};
 use crate::trace::derive::Cell;
+
+/// What watches are along the steps: by expression, list of steps and rounding.
+pub(super) type Trails = HashMap<(String, Option<usize>, Option<Rounding>), Arc<Trail>>;
 
 impl Values for Navigator {
     fn value(&self, run: usize, node: NodeId) -> Option<AnyValue> {
@@ -34,6 +39,21 @@ impl Navigator {
         }
         let made = Arc::new(Timeline::new(&self.session, &self.steps));
         *kept = Some((Arc::clone(&self.steps), Arc::clone(&made)));
+        made
+    }
+
+    /// What an expression is along the steps; `make` computes it, once. A run that goes on is computed anew each time.
+    pub(in crate::app) fn trail(&self, text: &str, make: impl FnOnce() -> Trail) -> Arc<Trail> {
+        let session = &self.session;
+        if (0..session.runs.len()).any(|run| session.progress(run).is_some()) {
+            return Arc::new(make());
+        }
+        let key = (text.to_owned(), self.run, self.round());
+        if let Some(made) = self.trails.borrow().get(session).and_then(|kept| kept.get(&key)) {
+            return Arc::clone(made);
+        }
+        let made = Arc::new(make());
+        self.trails.borrow_mut().get_mut(session).insert(key, Arc::clone(&made));
         made
     }
 
