@@ -13,8 +13,8 @@ use crate::tui::draw::{Look, put};
 use crate::tui::screen::{Shown, Target};
 use crate::walkthrough::Role;
 
-/// Narrowest and lowest picture, its heading included.
-pub const LEAST: (u16, u16) = (40, 9);
+/// Narrowest picture, and the least height for one, its heading included.
+pub const LEAST: (u16, u16) = (40, 6);
 /// Highest picture.
 const MOST: u16 = 16;
 
@@ -36,26 +36,64 @@ pub fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Sh
         shows.then(|| (at, model()))
     };
     let columns = area.width / LEAST.0;
-    let lines = ((area.height - 1) / LEAST.1).max(1);
-    let height = ((area.height - 1) / lines).min(MOST);
     let width = area.width / columns;
-    let most = usize::from(columns) * usize::from(lines);
-    let next = (d.position() + 1..list.len()).filter_map(result).take(most);
-    let mut any = false;
-    for (i, (at, table)) in next.enumerate() {
-        let Some(source) = Source::new(app, &table, app.ui.settings.digits) else { continue };
-        if !any {
-            put(buf, area, (area.x, area.y), tr(look.lang, "tui.following"), area.width, look.theme.dim, look);
-            any = true;
-        }
-        let (column, line) = (i as u16 % columns, i as u16 / columns);
-        let place =
-            Rect { x: area.x + column * width, y: area.y + 1 + line * height, width: width - 2, height: height - 1 };
-        let step = &list[at];
-        let title = format!("{} {} · {}", step.label(), table.symbol, step.title.render(look.lang));
-        put(buf, place, (place.x, place.y), &title, place.width, look.theme.title, look);
-        shown.hits.push((Rect { height: 1, ..place }, Target::Row(TreeRow::Step(at))));
-        let body = Rect { y: place.y + 1, height: place.height - 1, ..place };
-        grid::draw(app, &source, &Labelled::new(d, &table), &source.scale(app), None, body, buf, look);
+    let mut next = (d.position() + 1..list.len()).filter_map(result).peekable();
+    if next.peek().is_none() {
+        return;
     }
+    put(buf, area, (area.x, area.y), tr(look.lang, "tui.following"), area.width, look.theme.dim, look);
+    for column in 0..columns {
+        // Downwards, then to the right.
+        let mut stack: Vec<(usize, TableModel, u16)> = Vec::new();
+        let mut left = area.height - 1;
+        while let Some((at, table)) = next.next_if(|(_, table)| lines(table) <= left) {
+            left -= lines(&table);
+            let height = lines(&table);
+            stack.push((at, table, height));
+        }
+        // What is left makes rows higher, the first ones first.
+        let mut grows = true;
+        while grows {
+            grows = false;
+            for (_, table, height) in &mut stack {
+                let more = u16::try_from(table.plane.rows).unwrap_or(u16::MAX);
+                if more <= left && *height + more <= MOST {
+                    *height += more;
+                    left -= more;
+                    grows = true;
+                }
+            }
+        }
+        let mut y = area.y + 1;
+        for (at, table, height) in &stack {
+            let place = Rect { x: area.x + column * width, y, width: width - 2, height: height - 1 };
+            picture(app, *at, table, place, buf, look, shown);
+            y += height;
+        }
+    }
+}
+
+/// Lines that a table would like: its title, the labels of its columns, its rows, a blank line.
+fn lines(table: &TableModel) -> u16 {
+    u16::try_from(table.plane.rows + 3).unwrap_or(u16::MAX).clamp(5, MOST)
+}
+
+/// A table under the title of its step.
+fn picture(
+    app: &App,
+    at: usize,
+    table: &TableModel,
+    place: Rect,
+    buf: &mut Buffer,
+    look: &Look,
+    shown: &mut Shown,
+) {
+    let d = &app.nav;
+    let Some(source) = Source::new(app, table, app.ui.settings.digits) else { return };
+    let step = &d.steps.list()[at];
+    let title = format!("{} {} · {}", step.label(), table.symbol, step.title.render(look.lang));
+    put(buf, place, (place.x, place.y), &title, place.width, look.theme.title, look);
+    shown.hits.push((Rect { height: 1, ..place }, Target::Row(TreeRow::Step(at))));
+    let body = Rect { y: place.y + 1, height: place.height - 1, ..place };
+    grid::draw(app, &source, &Labelled::new(d, table), &source.scale(app), None, body, buf, look);
 }

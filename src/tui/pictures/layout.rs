@@ -18,6 +18,8 @@ pub(super) struct Wish {
     pub rank: u8,
     /// Columns before it, where another table is there.
     pub gap: u16,
+    /// Columns that it can use where there is room.
+    pub most: u16,
 }
 
 /// Tables side by side, in their order, with the columns that each has.
@@ -127,6 +129,17 @@ fn widen(band: &mut Band, wishes: &[Wish], width: u16) {
             windows -= 1;
         }
     }
+    // What is still free lets the others grow.
+    let mut others = band.tables.iter().filter(|(t, w)| wishes[*t].most > *w).count() as u16;
+    for (table, taken) in &mut band.tables {
+        let more = wishes[*table].most.saturating_sub(*taken);
+        if more > 0 {
+            let share = (left / others).min(more);
+            *taken += share;
+            left -= share;
+            others -= 1;
+        }
+    }
 }
 
 #[cfg(test)]
@@ -134,7 +147,7 @@ mod tests {
     use super::*;
 
     fn wish(width: u16, height: u16, rank: u8) -> Wish {
-        Wish { width, height, rank, gap: GAP }
+        Wish { width, height, rank, gap: GAP, most: width }
     }
 
     fn placed(plan: &Plan) -> Vec<Vec<usize>> {

@@ -21,6 +21,10 @@ use crate::tui::widgets::legend;
 
 /// Tables with more cells than this also get a picture of all of them.
 const LARGE: usize = 2048;
+/// In panes from this width on, columns of tables that leave room grow to [`GROWN`].
+const WIDE: u16 = 100;
+/// Widest column of a table that has more room than its numbers need.
+const GROWN: u16 = 15;
 /// Least cells of a legend that shares the line of the heading.
 const IN_HEADING: u16 = 24;
 
@@ -31,10 +35,13 @@ pub struct Stage<'a> {
     scales: Vec<Scale>,
     wishes: Vec<Wish>,
     chains: Vec<Option<Chain>>,
+    /// Widest that a column grows; 0: not at all.
+    grow: u16,
 }
 
 impl<'a> Stage<'a> {
-    pub fn new(app: &'a App, tables: &'a [TableModel], look: &Look) -> Self {
+    /// The stage of a pane of this width.
+    pub fn new(app: &'a App, tables: &'a [TableModel], width: u16, look: &Look) -> Self {
         let d = &app.nav;
         let digits = app.ui.settings.digits;
         let sources: Vec<Source<'_>> = tables.iter().filter_map(|t| Source::new(app, t, digits)).collect();
@@ -57,6 +64,7 @@ impl<'a> Stage<'a> {
                 chain(program, s.table.node, &|id| others.contains(&id))
             })
             .collect();
+        let grow = if width >= WIDE { GROWN } else { 0 };
         let wishes = sources.iter().zip(&labels).zip(&scales).zip(&chains);
         let wishes = wishes.map(|(((source, labels), scale), chain)| {
             let (width, height) = source.wish(look, labels);
@@ -71,10 +79,11 @@ impl<'a> Stage<'a> {
                 height: height.saturating_add(u16::from(own_line)),
                 rank: rank(source.table),
                 gap: layout::GAP + after,
+                most: if grow > 0 { most(source.table, width) } else { width },
             }
         });
         let wishes = wishes.collect();
-        Self { sources, labels, scales, wishes, chains }
+        Self { sources, labels, scales, wishes, chains, grow }
     }
 
     /// Lines that all tables would like at this width.
@@ -272,6 +281,7 @@ impl<'a> Stage<'a> {
             lit: Lit { cells: &lit, ..Lit::default() },
             scale: *scale,
             widest: 12,
+            grow: self.grow,
         }
         .render(body, buf, look);
         if let Some(view) = view {
@@ -313,6 +323,12 @@ fn rank(table: &TableModel) -> u8 {
         t if t.named => 4,
         _ => 5,
     }
+}
+
+/// Columns of the screen that a table can use: wider columns, where its plane has few.
+fn most(table: &TableModel, width: u16) -> u16 {
+    let cols = u16::try_from(table.plane.cols).unwrap_or(u16::MAX);
+    cols.saturating_mul(GROWN + 1).saturating_add(width.min(12)).max(width)
 }
 
 /// Row and column of the first cell that is read; (0, 0) where there is none.

@@ -64,7 +64,7 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: 
     }
     let text = Wrapped::new(&texts, area.width, look);
     let model = StageModel::of(d);
-    let stage = stage::Stage::new(app, &model.tables, look);
+    let stage = stage::Stage::new(app, &model.tables, area.width, look);
     // The tables come first: note and facts have what they leave, or a few lines of it.
     let left = room - derivation_height;
     let text_lines = text.height() as u16;

@@ -312,6 +312,7 @@ fn heat(app: &App, map: &AttentionMap, area: Rect, buf: &mut Buffer, look: &Look
             lit: Lit::default(),
             scale,
             widest,
+            grow: 0,
         }
         .render(area, buf, look);
         return;

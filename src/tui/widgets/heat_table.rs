@@ -91,6 +91,8 @@ pub struct HeatTable<'a> {
     pub scale: Scale,
     /// Widest that a column may be.
     pub widest: u16,
+    /// Columns grow up to this where all of them are there and room is left; 0: they are as wide as their numbers.
+    pub grow: u16,
 }
 
 /// What a table showed.
@@ -147,7 +149,10 @@ impl HeatTable<'_> {
             .min(area.width / 3);
         let left = if label == 0 { 0 } else { label + 1 };
         let room = area.width - left;
-        let columns = self.columns(&row_range, cursor.map(|c| c.1), room, look);
+        let mut columns = self.columns(&row_range, cursor.map(|c| c.1), room, look);
+        if columns.cells.len() == self.size.1 {
+            columns.grow(room, self.grow);
+        }
 
         let mut shown = Shown {
             rows: row_range.clone(),
@@ -311,4 +316,16 @@ impl HeatTable<'_> {
 struct Columns {
     first: usize,
     cells: Vec<(u16, Vec<HeatCell>)>,
+}
+
+impl Columns {
+    /// Shares the room that is left among all columns, each at most `most` wide.
+    fn grow(&mut self, room: u16, most: u16) {
+        let n = u16::try_from(self.cells.len()).unwrap_or(u16::MAX).max(1);
+        let used = self.cells.iter().fold(n - 1, |all, (width, _)| all.saturating_add(*width));
+        let share = room.saturating_sub(used) / n;
+        for (width, _) in &mut self.cells {
+            *width = (*width + share).min(most).max(*width);
+        }
+    }
 }

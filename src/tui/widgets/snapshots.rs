@@ -59,6 +59,7 @@ fn table(look: &Look, size: (u16, u16), offset: (usize, usize), cursor: (usize, 
             lit: heat_table::Lit { rows: &[3], ..heat_table::Lit::default() },
             scale: Scale::signed(-2.1, 2.075),
             widest: 9,
+            grow: 0,
         }
         .render(area, buf, look);
     })

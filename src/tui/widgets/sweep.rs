@@ -81,6 +81,7 @@ fn draw_all(area: Rect, buf: &mut Buffer, c: &Content, look: &Look) {
         lit: heat_table::Lit { rows: &[1], columns: &[2], cells: &[(0, 0)] },
         scale,
         widest: 10,
+        grow: 0,
     }
     .render(area, buf, look);
     raster::Raster {
