@@ -1,4 +1,5 @@
-//! Two runs side by side: one tensor of each, differing cells marked; one above the other where there is no room.
+//! Two runs side by side: one tensor of each, A and B, on one scale, differing cells marked; and B − A. Below each other
+//! where there is no room for them next to each other.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -13,7 +14,6 @@ use crate::session::Session;
 use crate::tensor::DType;
 use crate::text::{Msg, NumberFormat, escape};
 use crate::trace::derive::Cell;
-use crate::trace::stats::{Mask, Tally, tally};
 use crate::tui::colour::CellKind;
 use crate::tui::draw::{Look, put};
 use crate::tui::pictures::words::why_nothing;
@@ -21,7 +21,7 @@ use crate::tui::scale::{Kind, Scale};
 use crate::tui::screen::Shown;
 use crate::tui::widgets::heat_table::{Change, HeatCell, HeatTable, Lit};
 use crate::tui::widgets::paragraph::{Span, Wrapped};
-use crate::tui::widgets::status;
+use crate::tui::widgets::{legend, status};
 
 /// Terms of a sum in the derivations below the tables.
 const MAX_TERMS: usize = 16;
@@ -47,37 +47,91 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: 
     let totals = side.totals(digits).render(look.lang);
     let place = line(2);
     put(buf, place, (place.x, place.y), &totals, area.width, look.theme.dim, look);
-    let body = Rect { y: area.y + 3.min(area.height), height: area.height.saturating_sub(3), ..area };
+    let ranges = side.ranges(&seen);
+    let log = app.ui.settings.log_scale;
+    let kind = if ranges.both.min >= 0.0 { Kind::Positive } else { Kind::Signed };
+    let scale = Scale::of(kind, &ranges.both).with_log(log);
+    let of_apart = Scale::of(Kind::Signed, &ranges.apart).with_log(log);
+    legends([("A, B", &scale), ("B − A", &of_apart)], line(3), buf, digits, look);
+    let body = Rect { y: area.y + 4.min(area.height), height: area.height.saturating_sub(4), ..area };
     let words = words(app, side, &seen, look);
     let text = Wrapped::new(&words, area.width, look);
     let below = (text.height() as u16).min(body.height / 3);
     let tables = Rect { height: body.height - below, ..body };
-    let panes: Vec<Table<'_>> = (0..2).map(|i| Table::new(side, &seen, &d.session, i, digits)).collect();
-    let wishes: Vec<u16> = panes.iter().map(|t| t.wish(look)).collect();
-    let scale = scale(&panes, app.ui.settings.log_scale);
-    // Side by side where both fit, or where there is no height for one above the other.
-    let both = wishes[0].saturating_add(wishes[1]).saturating_add(1);
-    let beside = both <= tables.width || tables.height < 8;
-    let w = if both <= tables.width {
-        (wishes[0] + 1).max(tables.width / 2).min(tables.width - wishes[1])
-    } else {
-        tables.width / 2
-    };
-    for (i, table) in panes.iter().enumerate() {
-        let i = i as u16;
-        let place = if beside {
-            Rect { x: tables.x + i * w, width: if i == 0 { w.saturating_sub(1) } else { tables.width - w }, ..tables }
-        } else {
-            let h = tables.height / 2;
-            Rect { y: tables.y + i * h, height: if i == 0 { h } else { tables.height - h }, ..tables }
-        };
-        let seen = table.draw(&scale, place, buf, look);
+    let table = |what| Table::new(side, &seen, &d.session, what, digits);
+    let panes = [table(What::Left), table(What::Right), table(What::Apart)];
+    let places = places(&panes.each_ref().map(|t| t.wish(look)), tables);
+    for (i, (table, place)) in panes.iter().zip(places).enumerate() {
+        let scale = if table.what == What::Apart { &of_apart } else { &scale };
+        let seen = table.draw(scale, place, buf, look);
         if i == 0 {
             (shown.page.rows, shown.page.cols) = seen;
         }
     }
     let bottom = Rect { y: tables.bottom(), height: below, ..area };
     text.render(bottom, buf, 0, None, look);
+}
+
+/// The legends of the two scales on one line.
+fn legends(both: [(&str, &Scale); 2], area: Rect, buf: &mut Buffer, digits: NumberFormat, look: &Look) {
+    let half = area.width / 2;
+    for (i, (name, scale)) in both.into_iter().enumerate() {
+        let place = Rect { x: area.x + i as u16 * half, width: half.saturating_sub(2), ..area };
+        if place.is_empty() {
+            return;
+        }
+        let used = put(buf, place, (place.x, place.y), name, place.width, look.theme.title, look) + 1;
+        let rest = Rect { x: place.x + used, width: place.width.saturating_sub(used), ..place };
+        legend::render(rest, buf, scale, digits, look);
+    }
+}
+
+/// Lines of a table that is worth showing: its name, its columns, two rows.
+const LEAST: u16 = 4;
+
+/// Where A, B and B − A go: next to each other; B − A below the two others; all below each other; where there is no
+/// height for that, only A and B.
+fn places(wishes: &[u16; 3], area: Rect) -> Vec<Rect> {
+    let columns = |y: u16, height: u16, wishes: &[u16]| -> Vec<Rect> {
+        let n = wishes.len() as u16;
+        let gaps = 2 * (n - 1);
+        let sum = wishes.iter().fold(0u16, |a, w| a.saturating_add(*w));
+        // What is left is shared; where there is too little, all have the same.
+        let spare = area.width.saturating_sub(gaps).checked_sub(sum).map(|left| left / n);
+        let mut x = area.x;
+        let place = |wish: &u16| {
+            let width = spare.map_or(area.width.saturating_sub(gaps) / n, |spare| wish + spare);
+            let place = Rect { x, y, width, height };
+            x += width + 2;
+            place
+        };
+        wishes.iter().map(place).collect()
+    };
+    let fits = |wishes: &[u16]| {
+        let sum = wishes.iter().fold(0u16, |a, w| a.saturating_add(*w).saturating_add(2));
+        sum <= area.width.saturating_add(2)
+    };
+    let rows = |n: u16| {
+        let height = area.height / n;
+        (0..n).map(move |i| (area.y + i * height, if i + 1 == n { area.height - i * height } else { height }))
+    };
+    if fits(wishes) || area.width >= 150 {
+        return columns(area.y, area.height, wishes);
+    }
+    if fits(&wishes[..2]) {
+        if area.height < 2 * LEAST {
+            return columns(area.y, area.height, &wishes[..2]);
+        }
+        let high = area.height / 2;
+        let mut all = columns(area.y, high, &wishes[..2]);
+        all.push(Rect { y: area.y + high, height: area.height - high, ..area });
+        return all;
+    }
+    let n = if area.height >= 3 * LEAST { 3 } else { 2 };
+    if n == 2 && area.height < 2 * LEAST {
+        return columns(area.y, area.height, &wishes[..2]);
+    }
+    rows(n).map(|(y, height)| Rect { y, height, ..area }).collect()
 }
 
 /// How much of the path differs.
@@ -132,9 +186,20 @@ fn words(app: &App, side: &Side, seen: &Pair<'_>, look: &Look) -> Vec<Span> {
     spans
 }
 
-/// One of the two tables.
+/// Which table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    Left,
+    Right,
+    /// B − A, at the places of A.
+    Apart,
+}
+
+/// One of the tables.
 struct Table<'a> {
     half: &'a Pane,
+    what: What,
+    /// The side whose places it has.
     side: usize,
     seen: &'a Pair<'a>,
     session: &'a Session,
@@ -143,10 +208,12 @@ struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    fn new(side: &'a Side, seen: &'a Pair<'a>, session: &'a Session, which: usize, digits: NumberFormat) -> Self {
+    fn new(side: &'a Side, seen: &'a Pair<'a>, session: &'a Session, what: What, digits: NumberFormat) -> Self {
+        let which = usize::from(what == What::Right);
         let flat = [seen.cell.left, seen.cell.right][which];
         Self {
             half: &side.panes[which],
+            what,
             side: which,
             seen,
             session,
@@ -162,6 +229,14 @@ impl<'a> Table<'a> {
     fn cell(&self, row: usize, column: usize) -> HeatCell {
         let value = &self.seen.values[self.side];
         let flat = self.plane.flat(row, column);
+        if self.what == What::Apart {
+            let pair = self.seen.beside.index(0, flat).map(|index| self.seen.beside.at(&index));
+            let Some((x, hidden)) = pair.map(|pair| self.seen.apart(pair)) else {
+                return HeatCell { value: 0.0, text: String::new(), kind: CellKind::Plain, changed: None };
+            };
+            let kind = if hidden { CellKind::Masked } else { CellKind::of(x) };
+            return HeatCell { value: x, text: self.digits.format_nonzero(x), kind, changed: None };
+        }
         let x = value.get(flat);
         let (kind, text) = match value.dtype() {
             DType::Float if x < MASKED_BELOW && x.is_finite() => (CellKind::Masked, "-∞".to_owned()),
@@ -215,15 +290,14 @@ impl<'a> Table<'a> {
         u16::try_from(p.cols).unwrap_or(u16::MAX).saturating_mul(column).saturating_add(label.unwrap_or(0) + 1)
     }
 
-    /// Every cell of the tensor.
-    fn tally(&self) -> Tally {
-        tally(&self.seen.values[self.side], &Mask::none())
-    }
-
     /// Draws the table under its name; rows and columns that were seen.
     fn draw(&self, scale: &Scale, area: Rect, buf: &mut Buffer, look: &Look) -> (usize, usize) {
         let p = &self.plane;
-        let mut name = format!("{}  {}×{}", self.half.name.render(look.lang), p.rows, p.cols);
+        let mut name = match self.what {
+            What::Left => format!("A  {}  {}×{}", self.half.name.render(look.lang), p.rows, p.cols),
+            What::Right => format!("B  {}  {}×{}", self.half.name.render(look.lang), p.rows, p.cols),
+            What::Apart => "B − A".to_owned(),
+        };
         for (axis, at, n) in &p.fixed {
             name = format!("{name} {}={at}/{n}", axis.name());
         }
@@ -243,18 +317,9 @@ impl<'a> Table<'a> {
             lit: Lit::default(),
             scale: *scale,
             widest: 12,
+            grow: 0,
         }
         .render(body, buf, look);
         (seen.rows.len().max(1), seen.columns.len().max(1))
     }
-}
-
-/// One scale for both sides, so that the same colour is the same number.
-fn scale(tables: &[Table<'_>], log: bool) -> Scale {
-    let mut all = Tally::default();
-    for table in tables {
-        all.merge(&table.tally());
-    }
-    let kind = if all.min >= 0.0 { Kind::Positive } else { Kind::Signed };
-    Scale::of(kind, &all).with_log(log)
 }

@@ -19,7 +19,7 @@ use crate::trace::derive::Cell;
 
 pub(in crate::app) use select::select;
 use select::turn_right;
-pub use state::{Pair, Pane, Side};
+pub use state::{Pair, Pane, Ranges, Side};
 
 /// What is side by side, or what the scenario lacks for it.
 #[derive(Debug, Default)]

@@ -1,5 +1,6 @@
 //! Which two runs are side by side: from what was requested to two traces and how their paths fit.
 
+use std::cell::RefCell;
 use crate::trace::Rounding;
 use std::sync::Arc;
 
@@ -118,6 +119,7 @@ fn compare(nav: &Navigator, what: Sides, panes: [Pane; 2], mapping: Mapping, ali
         pairs,
         at: 0,
         index: Vec::new(),
+        ranges: RefCell::default(),
     };
     let first = || side.pairs.iter().position(|p| p.differing > 0);
     let at = at.or_else(first).unwrap_or(0);

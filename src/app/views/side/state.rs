@@ -1,12 +1,16 @@
 //! Two runs side by side: what is shown of them, and going from tensor to tensor and from cell to cell.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use crate::app::args::Sides;
-use crate::debug::side::{Align, Beside, CellPair, Mapping, PathPair, differing};
+use crate::debug::side::{Align, Beside, CellPair, Mapping, PathPair, differing, same};
+use crate::explain::line::MASKED_BELOW;
 use crate::program::{Name, Site};
 use crate::session::Session;
+use crate::tensor::DType;
 use crate::text::{Msg, NumberFormat};
+use crate::trace::stats::{Mask, Tally, tally};
 use crate::trace::{AnyTrace, AnyValue};
 
 /// One of the two sides.
@@ -41,6 +45,26 @@ pub struct Side {
     pub differing: usize,
     /// The path with the largest difference.
     pub worst: Option<usize>,
+    /// What [`Side::ranges`] found of the path one looks at.
+    pub(super) ranges: RefCell<Option<(usize, Ranges)>>,
+}
+
+/// What is in the two tensors one looks at, over every cell.
+#[derive(Clone, Copy, Debug)]
+pub struct Ranges {
+    /// The numbers of both, masked ones apart.
+    pub both: Tally,
+    /// B − A of the cells that both have.
+    pub apart: Tally,
+}
+
+impl Pair<'_> {
+    /// B − A of a cell: 0 where both are the same; and whether a mask hides it on both sides.
+    pub fn apart(&self, cell: CellPair) -> (f64, bool) {
+        let (a, b) = (self.values[0].get(cell.left), self.values[1].get(cell.right));
+        let hidden = a < MASKED_BELOW && b < MASKED_BELOW;
+        (if same(&self.values[0], &self.values[1], cell) { 0.0 } else { b - a }, hidden)
+    }
 }
 
 impl Pane {
@@ -101,6 +125,25 @@ impl Side {
             return None;
         }
         Some(Pair { pair, traces, cell: beside.at(&index), values, beside })
+    }
+
+    /// The ranges of the tensors one looks at; read once for each path.
+    pub fn ranges(&self, seen: &Pair<'_>) -> Ranges {
+        if let Some((_, known)) = self.ranges.borrow().as_ref().filter(|(at, _)| *at == self.at) {
+            return *known;
+        }
+        let of = |value: &AnyValue| match value.dtype() {
+            DType::Float => tally(value, &Mask::below(value.clone(), MASKED_BELOW)),
+            DType::Bool | DType::Int => tally(value, &Mask::none()),
+        };
+        let mut found = Ranges { both: of(&seen.values[0]), apart: Tally::default() };
+        found.both.merge(&of(&seen.values[1]));
+        for cell in seen.beside.pairs() {
+            let (x, hidden) = seen.apart(cell);
+            found.apart.take(x, hidden);
+        }
+        *self.ranges.borrow_mut() = Some((self.at, found));
+        found
     }
 
     /// Goes to a path: to its first difference, where there is one.
