@@ -223,7 +223,8 @@ mod tests {
             let g = Glyphs::of(set);
             assert_eq!(g.set, set);
             let all = [g.folded, g.unfolded, g.here, g.bookmark, g.breakpoint, g.failed, g.passed, g.changed];
-            let all = all.iter().chain(&g.frame).chain(&g.more).chain(g.bar).chain(g.levels).chain(g.shades).chain(&g.points);
+            let all =
+                all.iter().chain(&g.frame).chain(&g.more).chain(g.bar).chain(g.levels).chain(g.shades).chain(&g.points);
             for glyph in all {
                 assert_eq!(glyph.width(), 1, "{glyph}");
                 if set != GlyphSet::Unicode {

@@ -387,7 +387,9 @@ fn a_watch_is_a_sparkline_along_the_steps() {
 #[test]
 fn side_by_side_shows_the_difference_on_one_scale() {
     let mut app = app("water_class");
-    for (sides, size) in [("training inference", (200, 60)), ("training inference", (120, 36)), ("head 0 head 1", (80, 24))] {
+    for (sides, size) in
+        [("training inference", (200, 60)), ("training inference", (120, 36)), ("head 0 head 1", (80, 24))]
+    {
         command(&mut app, &format!("side-by-side {sides}"));
         let side = app.views.side.side(&app.nav).expect("a side").expect("both");
         let seen = side.pair(&app.nav.session).expect("a pair");
@@ -400,7 +402,10 @@ fn side_by_side_shows_the_difference_on_one_scale() {
         let digits = app.ui.settings.digits;
         let legend = text.lines().find(|l| l.contains("A, B")).unwrap_or_else(|| panic!("{text}"));
         let apart = legend.split("B − A").nth(1).expect("the legend of the difference");
-        assert!(apart.contains(&digits.format_short(min)) && apart.contains(&digits.format_short(max)), "{min} {max}\n{text}");
+        assert!(
+            apart.contains(&digits.format_short(min)) && apart.contains(&digits.format_short(max)),
+            "{min} {max}\n{text}"
+        );
         assert!(text.matches("B − A").count() > 1, "{sides} {size:?}\n{text}");
     }
 }

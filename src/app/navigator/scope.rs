@@ -15,8 +15,8 @@ use crate::explain::Explainer;
 use crate::program::NodeId;
 use crate::session::locate::Address;
 use crate::text::Msg;
-use crate::trace::{AnyValue, Rounding};
 use crate::trace::derive::Cell;
+use crate::trace::{AnyValue, Rounding};
 
 /// What watches are along the steps: by expression, list of steps and rounding.
 pub(super) type Trails = HashMap<(String, Option<usize>, Option<Rounding>), Arc<Trail>>;

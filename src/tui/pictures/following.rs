@@ -79,15 +79,7 @@ fn lines(table: &TableModel) -> u16 {
 }
 
 /// A table under the title of its step.
-fn picture(
-    app: &App,
-    at: usize,
-    table: &TableModel,
-    place: Rect,
-    buf: &mut Buffer,
-    look: &Look,
-    shown: &mut Shown,
-) {
+fn picture(app: &App, at: usize, table: &TableModel, place: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) {
     let d = &app.nav;
     let Some(source) = Source::new(app, table, app.ui.settings.digits) else { return };
     let step = &d.steps.list()[at];

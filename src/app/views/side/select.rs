@@ -1,7 +1,7 @@
 //! Which two runs are side by side: from what was requested to two traces and how their paths fit.
 
-use std::cell::RefCell;
 use crate::trace::Rounding;
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use super::state::{Pane, Side};
