@@ -135,12 +135,11 @@ pub fn hits(nav: &Navigator, text: &str, lang: Lang, most: usize) -> Option<(usi
     for by in 1..=list.len() {
         let at = (nav.position() + by) % list.len();
         let step = &list[at];
-        let (found, view) = match &wanted {
-            Wanted::Words(words) => text_in(nav, step, words),
-            _ => {
-                let hit = value_in(nav, at, &wanted, true, false, number);
-                (hit.is_some(), hit.map(|(view, _)| view))
-            }
+        let (found, view) = if let Wanted::Words(words) = &wanted {
+            text_in(nav, step, words)
+        } else {
+            let hit = value_in(nav, at, &wanted, true, false, number);
+            (hit.is_some(), hit.map(|(view, _)| view))
         };
         if !found {
             continue;

@@ -63,7 +63,7 @@ impl LensTable {
             let width = value.shape().dims().last().copied().unwrap_or(1).max(1);
             let row = |r: usize| -> Vec<f64> { (r * width..(r + 1) * width).map(|i| value.get(i)).collect() };
             let rows = (0..value.shape().len() / width).map(row);
-            if way.logits { rows.map(softmax).collect() } else { rows.collect() }
+            if way.logits { rows.map(|row| softmax(&row)).collect() } else { rows.collect() }
         };
         let chosen: Vec<usize> = rows_of(&trace.get(head)?).iter().map(|row| best(row, 1)[0]).collect();
         let stage = |from: &NodeId| -> Option<Vec<Guesses>> {
@@ -79,7 +79,7 @@ impl LensTable {
     }
 }
 
-fn softmax(row: Vec<f64>) -> Vec<f64> {
+fn softmax(row: &[f64]) -> Vec<f64> {
     let most = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let exp: Vec<f64> = row.iter().map(|x| libm::exp(x - most)).collect();
     let sum: f64 = exp.iter().sum();

@@ -38,7 +38,10 @@ pub fn between(program: &Program, at: NodeId, want: NodeId) -> Vec<NodeId> {
 impl<T: Real> Trace<T> {
     /// The value that `want` would have if node `at` had had `value` and everything else were computed as it was;
     /// `None` where `want` does not depend on `at`, where the shapes differ, or where the run did not get there.
-    pub fn value_if(&self, want: NodeId, at: NodeId, value: Value<T>) -> Option<Value<T>> {
+    ///
+    /// # Panics
+    /// Never: operands of what lies between the two were computed or are.
+    pub fn value_if(&self, want: NodeId, at: NodeId, value: &Value<T>) -> Option<Value<T>> {
         let program = &self.program;
         let nodes = between(program, at, want);
         let fits = program.node(at).shape.same_dims(value.shape()) && self.reached(want);
@@ -71,8 +74,8 @@ impl AnyTrace {
     /// As [`Trace::value_if`], with the value that node `from` has in this trace.
     pub fn value_if_from(&self, want: NodeId, at: NodeId, from: NodeId) -> Option<AnyValue> {
         match self {
-            AnyTrace::F32(t) => t.value_if(want, at, t.get(from)?).map(AnyValue::F32),
-            AnyTrace::F64(t) => t.value_if(want, at, t.get(from)?).map(AnyValue::F64),
+            AnyTrace::F32(t) => t.value_if(want, at, &t.get(from)?).map(AnyValue::F32),
+            AnyTrace::F64(t) => t.value_if(want, at, &t.get(from)?).map(AnyValue::F64),
         }
     }
 }

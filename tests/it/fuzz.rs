@@ -11,9 +11,8 @@ use targets::{Rng, Runner, Target, input};
 fn executions(target: Target) -> usize {
     match target {
         Target::Keys | Target::Commands => 40,
-        Target::Ron => 400,
+        Target::Ron | Target::Family => 400,
         Target::Trace | Target::Checkpoint | Target::Tokenizer => 100,
-        Target::Family => 400,
         _ => 1500,
     }
 }

@@ -155,7 +155,9 @@ impl Modules {
                     (".k_rotated", here(Role::KeyRotated)),
                 ] {
                     let name = format!("{parent}{end}");
-                    found.into_iter().for_each(|id| self.add_read(name.clone(), id, None, Reading::Leading));
+                    if let Some(id) = found {
+                        self.add_read(name, id, None, Reading::Leading);
+                    }
                 }
                 let outer = parent.rsplit_once('.').map(|p| p.0);
                 let is_layer = |m: &&str| m.rsplit('.').next().is_some_and(|n| n.parse() == Ok(layer));
@@ -164,12 +166,16 @@ impl Modules {
                         s.kind == ScopeKind::Layer && s.name.site == Site::Layer(stack, layer, Block::Layer)
                     });
                     let last = scope.and_then(|(_, s)| s.nodes.clone().next_back());
-                    last.into_iter().for_each(|id| self.add(outer.to_owned(), NodeId(id), None));
+                    if let Some(id) = last {
+                        self.add(outer.to_owned(), NodeId(id), None);
+                    }
                 }
             }
             (Block::FeedForward, Role::Hidden) => {
                 if let Some(id) = here(Role::Act).filter(|_| here(Role::Gate).is_none()) {
-                    ACTIVATIONS.iter().for_each(|act| self.add(format!("{parent}.{act}"), id, None));
+                    for act in ACTIVATIONS {
+                        self.add(format!("{parent}.{act}"), id, None);
+                    }
                 }
             }
             _ => {}

@@ -324,7 +324,7 @@ impl<U: Real> Walker<'_, U> {
             against.measure = Some(measured);
             checked.state = state;
             // Those that follow may be carried on from it.
-            let beyond = digits.as_ref().is_some_and(|d| d.is_fault());
+            let beyond = digits.as_ref().is_some_and(Digits::is_fault);
             if (state == State::Diverged || beyond) && !self.found.iter().any(|c| c.state == State::Diverged) {
                 let here: Vec<f64> = (0..sides.theirs.len()).map(ours).collect();
                 against.patterns = pattern::of(&node.shape, &here, sides.theirs, sides.there);

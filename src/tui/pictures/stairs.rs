@@ -112,9 +112,8 @@ fn cell(token: &str, tread: Tread, (x, y): (u16, u16), width: u16, area: Rect, b
     grid::fill(buf, place, style);
     // Without colours the new ones have brackets.
     let mark = match tread {
-        Tread::Old => (" ", " "),
         Tread::New if theme.depth == Depth::None => ("[", "]"),
-        Tread::New => (" ", " "),
+        Tread::Old | Tread::New => (" ", " "),
         Tread::Right => (look.glyphs.passed, ""),
         Tread::Wrong => (look.glyphs.failed, ""),
     };

@@ -243,7 +243,12 @@ impl<'a> Table<'a> {
             DType::Float => (CellKind::of(x), self.digits.format(x)),
             DType::Bool | DType::Int => (CellKind::Plain, format!("{x}")),
         };
-        HeatCell { value: x, text, kind, changed: self.differs(flat).then(|| Change { grade: 2, up: self.side == 1 }) }
+        HeatCell {
+            value: x,
+            text,
+            kind,
+            changed: self.differs(flat).then_some(Change { grade: 2, up: self.side == 1 }),
+        }
     }
 
     /// Whether the other side has another number beside this cell.

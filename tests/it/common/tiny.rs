@@ -84,7 +84,9 @@ impl Tiny<'_> {
     }
 
     fn stored(&self, mut x: Vec<f64>) -> Vec<f64> {
-        x.iter_mut().for_each(|x| *x = (self.store)(*x));
+        for x in &mut x {
+            *x = (self.store)(*x);
+        }
         x
     }
 

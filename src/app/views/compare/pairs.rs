@@ -118,7 +118,7 @@ impl Pairs {
 
     /// B − A of a cell: 0 where both have the same bits.
     pub fn apart(&self, flat: usize) -> Option<f64> {
-        difference(self.a.get(flat)?, self.b.get(flat)?)
+        Some(difference(self.a.get(flat)?, self.b.get(flat)?))
     }
 
     /// Whether both sides have numbers.
@@ -182,8 +182,8 @@ fn with_reference(standing: Standing<'_>, now: AnyValue) -> (Kind, Side, Side) {
     (kind, Side::Value(now), theirs.map_or(Side::Missing, Side::Cells))
 }
 
-fn difference(a: f64, b: f64) -> Option<f64> {
-    Some(if a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan() { 0.0 } else { b - a })
+fn difference(a: f64, b: f64) -> f64 {
+    if a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan() { 0.0 } else { b - a }
 }
 
 fn scan(a: &Side, b: &Side, n: usize, seen: &mut dyn Iterator<Item = usize>, precision: Precision) -> Summary {
@@ -195,12 +195,12 @@ fn scan(a: &Side, b: &Side, n: usize, seen: &mut dyn Iterator<Item = usize>, pre
             found.both.take(x, hidden(x));
         }
         let (Some(x), Some(y)) = pair else { continue };
-        found.apart.take(difference(x, y).unwrap_or(0.0), hidden(x) && hidden(y));
+        found.apart.take(difference(x, y), hidden(x) && hidden(y));
     }
     for flat in seen {
         let (Some(x), Some(y)) = (a.get(flat), b.get(flat)) else { continue };
         found.cells += 1;
-        let apart = difference(x, y).unwrap_or(0.0);
+        let apart = difference(x, y);
         if apart != 0.0 {
             found.differing += 1;
             found.worst.push(Differing { flat, a: x, b: y, ulp: ulps(x, y, precision) });
