@@ -44,7 +44,7 @@ pub struct Args {
     #[arg(value_name = "A")]
     pub a: PathBuf,
     /// A scenario, or a file of reference activations (safetensors, npz).
-    #[arg(value_name = "B", required_unless_present_any = ["round", "input_model"])]
+    #[arg(value_name = "B")]
     pub b: Option<PathBuf>,
     /// What a checkpoint reads.
     #[command(flatten)]
@@ -146,11 +146,11 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
 
 /// A run next to itself with every number rounded.
 fn rounded(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
+    let Some(rounding) = global.rounding() else {
+        return Err(Msg::new("compare.nothing").arg("a", escape(&args.a.display().to_string())).into());
+    };
     let session = common::open(&args.a, &args.inputs, global, None, lang)?;
     let run = args.run.as_deref().map_or(Ok(0), |name| common::run(&session, name))?;
-    let Some(rounding) = global.rounding() else {
-        return Err(Msg::new("numerics.exact").into());
-    };
     let lens = numerics::lens(&session, run, rounding, true)?;
     let mut out = BufWriter::new(io::stdout().lock());
     if args.json {

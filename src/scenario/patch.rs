@@ -40,12 +40,15 @@ pub fn patched(text: &str, new: &Scenario) -> String {
     // is not given: the plain word is tried first.
     let right = |out: &String| syntax::read("", out).is_ok_and(|back| write(&back) == after);
     let plain = |value: &str| value.replace("r#None", "None");
-    let tries = [changed(text, &changes, &after, plain), changed(text, &changes, &after, str::to_owned)];
-    tries.into_iter().find(right).unwrap_or(after)
+    let short = |style: &dyn Fn(&str) -> String| changed(text, &changes, None, style);
+    let long = |style: &dyn Fn(&str) -> String| changed(text, &changes, Some(&after), style);
+    let tries: [&dyn Fn() -> String; 3] = [&|| short(&plain), &|| long(&plain), &|| long(&str::to_owned)];
+    tries.iter().map(|text| text()).find(right).unwrap_or(after)
 }
 
-/// The text with the changes, each value written as `style` has it.
-fn changed(text: &str, changes: &[Change], after: &str, style: impl Fn(&str) -> String) -> String {
+/// The text with the changes, each value written as `style` has it. A struct that the text lacks is put in as it is in
+/// `after`, or, without that, with the changed fields alone.
+fn changed(text: &str, changes: &[Change], after: Option<&str>, style: &dyn Fn(&str) -> String) -> String {
     let mut out = text.to_owned();
     for change in changes {
         if let Change::Set(path, value) = change
@@ -149,9 +152,8 @@ fn margin(text: &str, at: usize) -> &str {
     &line[..line.len() - line.trim_start_matches([' ', '\t']).len()]
 }
 
-/// The text with a value at `path`. Where the text lacks the struct that it belongs to, that is put in whole, from
-/// `after`.
-fn set(text: &str, path: &str, value: &str, after: &str) -> Option<String> {
+/// The text with a value at `path`. Where the text lacks the struct that it belongs to, see [`changed`].
+fn set(text: &str, path: &str, value: &str, after: Option<&str>) -> Option<String> {
     let with_margin = |value: &str, margin: &str| value.replace('\n', &format!("\n{margin}"));
     match place::value(text, path) {
         Some(Written::There(at)) => {
@@ -174,10 +176,14 @@ fn set(text: &str, path: &str, value: &str, after: &str) -> Option<String> {
         }
         None => {
             let mut segments = place::segments(path);
-            segments.pop()?;
+            let own = segments.pop()?;
             let parent = place::path(&segments);
-            let Some(Written::There(at)) = place::value(after, &parent) else { return None };
-            set(text, &parent, &indented(after, &at), after)
+            if let Some(whole) = after {
+                let Some(Written::There(at)) = place::value(whole, &parent) else { return None };
+                return set(text, &parent, &indented(whole, &at), after);
+            }
+            let place::Segment::Key(name) = own else { return None };
+            set(text, &parent, &format!("({name}: {value})"), after)
         }
     }
 }
