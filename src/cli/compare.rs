@@ -13,7 +13,7 @@ use crate::debug::compare::alias::Table;
 use crate::debug::compare::{
     Failed, Mode, Options, Policy, Reference, Tolerance, Unopened, compare, is_file_of_tensors,
 };
-use crate::text::{Lang, Msg};
+use crate::text::{Lang, Msg, escape};
 
 /// What a step is computed from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
