@@ -13,15 +13,17 @@ use tui_transformer::app::app::App;
 use tui_transformer::app::breakpoints::trail;
 use tui_transformer::app::measure::mask_scores;
 use tui_transformer::app::messages::Level;
+use tui_transformer::app::navigator::{Plane, TableModel};
 use tui_transformer::app::settings::Settings;
 use tui_transformer::app::views::{compare, heads, probs, step};
 use tui_transformer::debug::whatif::Before;
 use tui_transformer::explain::Explainer;
 use tui_transformer::explain::line::MASKED_BELOW;
-use tui_transformer::program::{Op, Role};
+use tui_transformer::program::{NodeId, Op, Role};
 use tui_transformer::scenario;
 use tui_transformer::session;
 use tui_transformer::tensor::DType;
+use tui_transformer::trace::AnyValue;
 use tui_transformer::trace::stats::Tally;
 use tui_transformer::tui::run::{draw, look};
 use tui_transformer::tui::screen::Shown;
@@ -133,7 +135,7 @@ fn every_legend_is_an_exact_scan() {
 }
 
 #[test]
-fn equality_joins_only_tables_that_are_equal() {
+fn equality_leaves_no_operand_out() {
     for name in SCENARIOS {
         let mut app = app(name);
         steps(&mut app, |app, label| {
@@ -152,20 +154,129 @@ fn equality_joins_only_tables_that_are_equal() {
                         assert!(node.inline, "{name} step {label} {size:?}: {} is left out", node.path);
                         open.extend(node.inputs.iter());
                     }
-                    // One table alone: its numbers are those of the result, in the same order or moved.
-                    if claim.tables.len() == 1 && claim.after.is_empty() {
-                        let (a, b) = (trace.get(claim.tables[0]).unwrap(), trace.get(claim.result).unwrap());
-                        let sorted = |v: &tui_transformer::trace::AnyValue| {
-                            let mut all: Vec<u64> = (0..v.shape().len()).map(|i| v.bits(i)).collect();
-                            all.sort_unstable();
-                            all
-                        };
-                        assert_eq!(sorted(&a), sorted(&b), "{name} step {label} {size:?}");
-                    }
                 }
             }
         });
     }
+}
+
+/// The plane of a table of the stage as numbers.
+struct Numbers {
+    rows: usize,
+    cols: usize,
+    value: AnyValue,
+    plane: Plane,
+}
+
+impl Numbers {
+    fn of(app: &App, tables: &[TableModel], run: usize, node: NodeId) -> Option<Self> {
+        let plane = tables.iter().find(|t| (t.run, t.node) == (run, node))?.plane.clone();
+        let value = app.nav.trace(run)?.get(node)?;
+        Some(Self { rows: plane.rows, cols: plane.cols, value, plane })
+    }
+
+    /// A cell; an axis of length 1 is repeated.
+    fn at(&self, row: usize, col: usize) -> f64 {
+        let place = |i: usize, n: usize| if n == 1 { 0 } else { i };
+        self.value.get(self.plane.flat(place(row, self.rows), place(col, self.cols)))
+    }
+}
+
+/// A factor or a product of tables: what a cell of it is, and how many columns it has.
+type Part<'a> = (Box<dyn Fn(usize, usize) -> f64 + 'a>, usize);
+
+/// What a line of tables and signs says of a cell; products before sums, from left to right. Knows only what is on the
+/// screen.
+fn says(tables: &[Numbers], signs: &[&str], row: usize, col: usize) -> f64 {
+    let table = |i: usize| -> Part<'_> {
+        let t = &tables[i];
+        (Box::new(move |r, c| t.at(r, c)), t.cols)
+    };
+    let mut sum = 0.0;
+    let mut sign = 1.0;
+    let mut part = table(0);
+    for (i, op) in signs.iter().enumerate() {
+        let next = &tables[i + 1];
+        part = match *op {
+            "·" => {
+                let (left, inner) = part;
+                let inner = inner.max(next.rows);
+                (Box::new(move |r, c| (0..inner).map(|k| left(r, k) * next.at(k, c)).sum()), next.cols)
+            }
+            "⊙" => {
+                let (left, cols) = part;
+                (Box::new(move |r, c| left(r, c) * next.at(r, c)), cols.max(next.cols))
+            }
+            "/" => {
+                let (left, cols) = part;
+                (Box::new(move |r, c| left(r, c) / next.at(r, c)), cols.max(next.cols))
+            }
+            "+" | "-" => {
+                sum += sign * part.0(row, col);
+                sign = if *op == "+" { 1.0 } else { -1.0 };
+                table(i + 1)
+            }
+            other => panic!("no sign: {other}"),
+        };
+    }
+    sum + sign * part.0(row, col)
+}
+
+/// Over all steps of all embedded scenarios, on screens of three sizes: the numbers in the tables before an `=`, joined
+/// by the signs between them, are those in the table behind it. Each step is at one of the sizes, with the cursor in the
+/// first or in the last plane.
+#[test]
+fn equality_joins_only_tables_that_are_equal() {
+    let sizes = [(80, 24), (120, 36), (200, 60)];
+    let mut claims = 0;
+    for (name, _) in scenario::EMBEDDED {
+        let mut app = app(name);
+        let steps = app.nav.steps.list().len();
+        for at in 0..steps {
+            let label = app.nav.steps.list()[at].label();
+            command(&mut app, &format!("step {label}"));
+            for part in ["batch", "head"].into_iter().filter(|_| at % 2 == 1) {
+                command(&mut app, &format!("{part} -1"));
+            }
+            let size = sizes[(at + at / 6) % 3];
+            let (_, shown) = frame(&app, size);
+            let tables = step::StageModel::of(&app.nav).tables;
+            for claim in &shown.claims {
+                let what = || {
+                    let path = |n: &NodeId| app.nav.session.runs[claim.run].program.node(*n).path.to_string();
+                    let all: Vec<String> = claim.tables.iter().map(path).collect();
+                    format!(
+                        "{name} step {label} {size:?}: {all:?} {:?} {} = {}",
+                        claim.signs,
+                        claim.after,
+                        path(&claim.result)
+                    )
+                };
+                let of = |node: &NodeId| Numbers::of(&app, &tables, claim.run, *node).expect("a table of the stage");
+                let (operands, result): (Vec<Numbers>, Numbers) =
+                    (claim.tables.iter().map(of).collect(), of(&claim.result));
+                let after = claim.after.split_once(' ').map(|(op, x)| (op, x.parse::<f64>().expect("a constant")));
+                claims += 1;
+                for (row, col) in [(0, 0), (result.rows - 1, result.cols - 1), (result.rows / 2, result.cols / 3)] {
+                    let said = says(&operands, &claim.signs, row, col);
+                    // The constant is written with four decimals.
+                    let (said, rounded) = match after {
+                        None => (said, 1e-9),
+                        Some(("/", x)) => (said / x, 1e-4),
+                        Some(("×", x)) => (said * x, 1e-4),
+                        Some((_, x)) => (said + x, 1e-4),
+                    };
+                    let is = result.at(row, col);
+                    let single = if matches!(result.value, AnyValue::F32(_)) { 1e-4 } else { 0.0 };
+                    let size: f64 = is.abs().max(1.0);
+                    let equal =
+                        said == is || said.is_nan() && is.is_nan() || (said - is).abs() <= (rounded + single) * size;
+                    assert!(equal, "{} [{row},{col}]: {said} is not {is}", what());
+                }
+            }
+        }
+    }
+    assert!(claims > 25, "{claims} claims");
 }
 
 /// A softmax's shift is said not to be needed where all that is shown of it is 0, and only there.

@@ -152,8 +152,14 @@ impl<'a> Stage<'a> {
             let wanted: Vec<_> = tables.iter().map(|t| (run, *t)).collect();
             nodes.ends_with(&wanted)
         };
+        let size = |i: usize| (self.sources[i].table.plane.rows, self.sources[i].table.plane.cols);
+        let planes: Vec<_> = before.iter().map(|(i, _)| size(*i)).collect();
+        // A weight of all heads before the result of one: the product is shown, but it is not equal.
+        let equal =
+            |chain: &Chain| size_of(&planes[planes.len() - chain.tables.len()..], &chain.signs) == Some(size(table));
         if let Some(chain) = &self.chains[table]
             && ends_with(&chain.tables)
+            && equal(chain)
         {
             let space = if chain.after.is_empty() { "" } else { " " };
             let result = self.sources[table].table.node;
@@ -300,6 +306,25 @@ impl<'a> Stage<'a> {
             }
         }
     }
+}
+
+/// Rows and columns of tables joined by signs, products before sums; `None` where they do not fit together.
+fn size_of(tables: &[(usize, usize)], signs: &[&str]) -> Option<(usize, usize)> {
+    let joined = |a: usize, b: usize| (a == b || b == 1).then_some(a).or((a == 1).then_some(b));
+    let both = |a: (usize, usize), b: (usize, usize)| Some((joined(a.0, b.0)?, joined(a.1, b.1)?));
+    let (mut sum, mut part) = (None, *tables.first()?);
+    for (sign, &next) in signs.iter().zip(&tables[1..]) {
+        part = match *sign {
+            "·" if part.1 == next.0 => (part.0, next.1),
+            "·" => return None,
+            "+" | "-" => {
+                sum = Some(sum.map_or(Some(part), |sum| both(sum, part))?);
+                next
+            }
+            _ => both(part, next)?,
+        };
+    }
+    sum.map_or(Some(part), |sum| both(sum, part))
 }
 
 /// Whether the legend shares the line of the heading.

@@ -162,7 +162,13 @@ fn operand(nav: &Navigator, view: &View, c: Cell, by: NodeId) -> TableModel {
         .cell_name(&nav.steps, view.run, c, nav.position())
         .and_then(|n| n.split('[').next().map(str::to_owned))
         .unwrap_or_else(|| nav.session.tensor_name(&nav.steps, view.run, c.node, &slice, nav.position()));
-    let mut plane = Plane::around(&program.node(c.node).shape, c.flat);
+    let whole = Plane::around(&program.node(c.node).shape, c.flat);
+    // What has a name of its own is shown as far as the name goes: the rows of a weight that make one head. A single
+    // row of a table is not what the other rows of the result read.
+    let named = nav.steps.locate(view.run, c, nav.position());
+    let named = named.map(|n| Plane::of_view(&nav.steps.list()[n.step].views[n.view], &n.index));
+    let axes = |p: &Plane| (p.row_axis.map(|a| a.0), p.col_axis.map(|a| a.0));
+    let mut plane = named.filter(|p| axes(p) == axes(&whole) && p.rows > 1 && p.cols > 1).unwrap_or(whole);
     let (place, transposed, sign) = place_of(program, by, c.node);
     // Rows meet columns, as in the formula.
     if transposed && plane.row_axis.is_some() {
