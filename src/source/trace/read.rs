@@ -170,8 +170,8 @@ impl Folder {
                 None => {}
             }
         }
-        for weight in &self.manifest.weights {
-            match by_reference(&self.path, weight) {
+        for (weight, found) in self.referred() {
+            match found {
                 Ok(tensor) if checksum(&tensor) == Some(weight.crc32) => right += 1,
                 Ok(_) => damaged.push(Damaged {
                     file: weight.file.clone(),
@@ -192,13 +192,7 @@ impl Folder {
             }
         }
         let mut lost: Vec<Damaged> = Vec::new();
-        let mut files: HashMap<&str, Result<Recording, Msg>> = HashMap::new();
-        for weight in &self.manifest.weights {
-            let file = files.entry(&weight.file).or_insert_with(|| opened(&self.path, weight));
-            let found = match file {
-                Ok(file) => file.find(&weight.tensor).cloned().ok_or_else(|| Msg::new("trace.weight.gone")),
-                Err(why) => Err(why.clone()),
-            };
+        for (weight, found) in self.referred() {
             match found {
                 Ok(tensor) => drop(out.insert(weight.path.clone(), tensor)),
                 Err(why) if lost.iter().any(|l| l.file == weight.file) => drop(why),
@@ -206,6 +200,24 @@ impl Folder {
             }
         }
         (out, lost)
+    }
+
+    /// The parameters that are in files of their own. Each file is opened and indexed once, however many it has.
+    fn referred(&self) -> Vec<(&WeightEntry, Result<Recorded, Msg>)> {
+        let mut files: HashMap<(&str, u64), Result<HashMap<String, Recorded>, Msg>> = HashMap::new();
+        let mut out = Vec::with_capacity(self.manifest.weights.len());
+        for weight in &self.manifest.weights {
+            let indexed = || {
+                let file = opened(&self.path, weight)?;
+                Ok(file.tensors.into_iter().map(|t| (t.name.clone(), t)).collect())
+            };
+            let found = match files.entry((&weight.file, weight.file_bytes)).or_insert_with(indexed) {
+                Ok(tensors) => tensors.get(&weight.tensor).cloned().ok_or_else(|| Msg::new("trace.weight.gone")),
+                Err(why) => Err(why.clone()),
+            };
+            out.push((weight, found));
+        }
+        out
     }
 }
 
@@ -231,10 +243,6 @@ fn opened(folder: &Path, weight: &WeightEntry) -> Result<Recording, Msg> {
         return Err(Msg::new("trace.weight.length").arg("found", length).arg("wanted", weight.file_bytes));
     }
     Recording::open(&path)
-}
-
-fn by_reference(folder: &Path, weight: &WeightEntry) -> Result<Recorded, Msg> {
-    opened(folder, weight)?.find(&weight.tensor).cloned().ok_or_else(|| Msg::new("trace.weight.gone"))
 }
 
 /// Parts whose line in the list of finished parts is whole.
