@@ -81,7 +81,7 @@ fn suspects(kept: &[Tally]) -> Vec<usize> {
 /// The pyramid of a plane.
 pub(super) fn pyramid(shelf: Option<Shelf>, keep: bool, value: &AnyValue, mask: &Mask, window: Window) -> Pyramid {
     let Some(mut shelf) = shelf else { return Pyramid::build(value, mask, window) };
-    shelf.what += &format!(" {window:?}");
+    shelf.what = format!("{} {window:?}", shelf.what);
     let count = Pyramid::tiles_of(&window);
     let cells = window.rows as u64 * window.cols as u64;
     let read = |i: usize| Pyramid::tile(value, mask, &window, i);
