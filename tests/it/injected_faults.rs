@@ -303,7 +303,7 @@ fn recordings_enclose_it(
     let at = |path: &str| program.find(path).expect("a node");
     let last = verdict.last_match.as_ref().map(|l| at(&l.path));
     let named = at(&verdict.place.path);
-    assert!(last.is_none_or(|l| l < at(path)) && at(path) <= named, "{path}: {:?}", verdict);
+    assert!(last.is_none_or(|l| l < at(path)) && at(path) <= named, "{path}: {verdict:?}");
 }
 
 fn two_recordings(dir: &tempfile::TempDir, model: &Model, a: (&Recorded, Dtype), b: (&Recorded, Dtype)) -> Report {

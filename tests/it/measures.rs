@@ -46,7 +46,7 @@ fn recording(path: &Path) -> Arc<Session> {
 fn measured(session: &Arc<Session>, node: NodeId, window: Window) -> (Tally, Arc<Pyramid>) {
     let measures = Measures::default();
     let origin = Origin { session, run: 0, node, round: None, live: true };
-    let until = Instant::now() + Duration::from_secs(60);
+    let until = Instant::now() + Duration::from_mins(1);
     loop {
         let (whole, pyramid) = (measures.tally(origin, Part::Whole), measures.pyramid(origin, window));
         if let (Some(whole), Some(pyramid)) = (whole, pyramid) {

@@ -60,7 +60,7 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: 
     let tables = Rect { height: body.height - below, ..body };
     let table = |what| Table::new(side, &seen, &d.session, what, digits);
     let panes = [table(What::Left), table(What::Right), table(What::Apart)];
-    let places = places(&panes.each_ref().map(|t| t.wish(look)), tables);
+    let places = places(panes.each_ref().map(|t| t.wish(look)), tables);
     for (i, (table, place)) in panes.iter().zip(places).enumerate() {
         let scale = if table.what == What::Apart { &of_apart } else { &scale };
         let seen = table.draw(scale, place, buf, look);
@@ -91,7 +91,7 @@ const LEAST: u16 = 4;
 
 /// Where A, B and B − A go: next to each other; B − A below the two others; all below each other; where there is no
 /// height for that, only A and B.
-fn places(wishes: &[u16; 3], area: Rect) -> Vec<Rect> {
+fn places(wishes: [u16; 3], area: Rect) -> Vec<Rect> {
     let columns = |y: u16, height: u16, wishes: &[u16]| -> Vec<Rect> {
         let n = wishes.len() as u16;
         let gaps = 2 * (n - 1);
@@ -115,8 +115,8 @@ fn places(wishes: &[u16; 3], area: Rect) -> Vec<Rect> {
         let height = area.height / n;
         (0..n).map(move |i| (area.y + i * height, if i + 1 == n { area.height - i * height } else { height }))
     };
-    if fits(wishes) || area.width >= 150 {
-        return columns(area.y, area.height, wishes);
+    if fits(&wishes) || area.width >= 150 {
+        return columns(area.y, area.height, &wishes);
     }
     if fits(&wishes[..2]) {
         if area.height < 2 * LEAST {
