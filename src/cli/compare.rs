@@ -147,7 +147,7 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
 /// A run next to itself with every number rounded.
 fn rounded(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     let Some(rounding) = global.rounding() else {
-        return Err(Msg::new("compare.nothing").arg("a", escape(&args.a.display().to_string())).into());
+        return Err(Msg::new("compare.no_second").arg("a", escape(&args.a.display().to_string())).into());
     };
     let session = common::open(&args.a, &args.inputs, global, None, lang)?;
     let run = args.run.as_deref().map_or(Ok(0), |name| common::run(&session, name))?;
