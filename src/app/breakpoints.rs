@@ -68,7 +68,7 @@ pub fn watch_rows(nav: &Navigator, breaks: &Breaks, number: NumberFormat) -> Vec
 /// The number of a watch along the steps that are listed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Trail {
-    /// Steps, by position, ascending: all of them, or [`TRAIL`] at equal distances.
+    /// Steps, by position, ascending: all of them, or up to 256 at equal distances.
     pub steps: Vec<usize>,
     /// Its number at each of them; `None` where it is not computed yet, cannot be, or is no single number.
     pub values: Vec<Option<f64>>,

@@ -8,7 +8,6 @@ use serde_json::{Value as Json, json};
 use super::global::Global;
 use super::open_recorded::is_recording;
 use super::{Failure, common, compare, inputs};
-#[cfg(feature = "tui")]
 use crate::app::app::App;
 use crate::checkpoint;
 use crate::checkpoint::Given;
@@ -217,7 +216,6 @@ impl Laid {
     }
 
     /// Shows the comparison in the debugger.
-    #[cfg(feature = "tui")]
     pub(super) fn show(self, app: &mut App) {
         app.lay(self.report, self.reference, self.bound);
     }
