@@ -1,4 +1,7 @@
 //! Functions applied element by element, with and without broadcasting.
+//!
+//! A function is copied into the loop: what it captures is then in registers. Read through a reference, which may alias
+//! the result for all the compiler knows, it is loaded, and matched on, once an element.
 
 use smallvec::SmallVec;
 
@@ -9,11 +12,11 @@ use crate::tensor::Real;
 ///
 /// # Panics
 /// Where the lengths differ.
-pub fn map<T: Real>(x: &[T], out: &mut [T], f: impl Fn(T) -> T + Sync) {
+pub fn map<T: Real>(x: &[T], out: &mut [T], f: impl Fn(T) -> T + Sync + Copy) {
     assert_eq!(x.len(), out.len(), "lengths of a map");
     par::chunks(out, |at, out| {
         let x = &x[at..at + out.len()];
-        par::wide(|| {
+        par::wide(move || {
             for (out, &x) in out.iter_mut().zip(x) {
                 *out = f(x);
             }
@@ -22,9 +25,9 @@ pub fn map<T: Real>(x: &[T], out: &mut [T], f: impl Fn(T) -> T + Sync) {
 }
 
 /// `x[i] = f(x[i])`.
-pub fn map_inplace<T: Real>(x: &mut [T], f: impl Fn(T) -> T + Sync) {
+pub fn map_inplace<T: Real>(x: &mut [T], f: impl Fn(T) -> T + Sync + Copy) {
     par::chunks(x, |_, x| {
-        par::wide(|| {
+        par::wide(move || {
             for x in x {
                 *x = f(*x);
             }
@@ -36,13 +39,13 @@ pub fn map_inplace<T: Real>(x: &mut [T], f: impl Fn(T) -> T + Sync) {
 ///
 /// # Panics
 /// Where the lengths differ.
-pub fn zip<T: Real>(x: &[T], y: &[T], out: &mut [T], f: impl Fn(T, T) -> T + Sync) {
+pub fn zip<T: Real>(x: &[T], y: &[T], out: &mut [T], f: impl Fn(T, T) -> T + Sync + Copy) {
     assert_eq!(x.len(), out.len(), "lengths of a zip");
     assert_eq!(y.len(), out.len(), "lengths of a zip");
     par::chunks(out, |at, out| {
         let range = at..at + out.len();
         let (x, y) = (&x[range.clone()], &y[range]);
-        par::wide(|| {
+        par::wide(move || {
             for ((out, &x), &y) in out.iter_mut().zip(x).zip(y) {
                 *out = f(x, y);
             }
@@ -69,7 +72,7 @@ pub fn zip_broadcast<X: Copy + Sync, Y: Copy + Sync, T: Copy + Send>(
     y_strides: &[usize],
     dims: &[usize],
     out: &mut [T],
-    f: impl Fn(X, Y) -> T + Sync,
+    f: impl Fn(X, Y) -> T + Sync + Copy,
 ) {
     assert_eq!(x_strides.len(), dims.len(), "axes of a broadcast");
     assert_eq!(y_strides.len(), dims.len(), "axes of a broadcast");
@@ -90,8 +93,9 @@ pub fn zip_broadcast<X: Copy + Sync, Y: Copy + Sync, T: Copy + Send>(
         }
     }
     let inner = axes.pop().unwrap_or(Walk { n: 1, sx: 0, sy: 0 });
+    let axes = &*axes;
     par::chunks(out, |start, out| {
-        par::wide(|| {
+        par::wide(move || {
             let mut at = start;
             let mut rest = out;
             while !rest.is_empty() {
@@ -104,7 +108,7 @@ pub fn zip_broadcast<X: Copy + Sync, Y: Copy + Sync, T: Copy + Send>(
                 }
                 let len = rest.len().min(inner.n - column);
                 let (run, tail) = rest.split_at_mut(len);
-                zip_run(&x[ox..], inner.sx, &y[oy..], inner.sy, run, &f);
+                zip_run(&x[ox..], inner.sx, &y[oy..], inner.sy, run, f);
                 rest = tail;
                 at += len;
             }
@@ -114,7 +118,7 @@ pub fn zip_broadcast<X: Copy + Sync, Y: Copy + Sync, T: Copy + Send>(
 
 /// One run along the innermost axis, with a loop of its own for each pair of usual strides.
 #[inline(always)]
-fn zip_run<X: Copy, Y: Copy, T>(x: &[X], sx: usize, y: &[Y], sy: usize, out: &mut [T], f: &impl Fn(X, Y) -> T) {
+fn zip_run<X: Copy, Y: Copy, T>(x: &[X], sx: usize, y: &[Y], sy: usize, out: &mut [T], f: impl Fn(X, Y) -> T) {
     let n = out.len();
     match (sx, sy) {
         (1, 1) => {

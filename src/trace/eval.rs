@@ -12,8 +12,8 @@ macro_rules! chosen_once {
     ($kind:ident { $($variant:ident)* }, $chosen:expr, $f:ident => $body:expr) => {
         match $chosen {
             $($kind::$variant => {
-                const CHOSEN: $kind = $kind::$variant;
-                let $f = CHOSEN;
+                // An item, not a variable: closures that name it capture nothing.
+                const $f: $kind = $kind::$variant;
                 $body
             })*
         }
@@ -54,16 +54,16 @@ pub fn evaluate<'a, T: Real>(
                         Neg Exp Ln Sqrt Square Abs Tanh Erf Relu Step Sigmoid Sin Cos SoftmaxShift MaskedSoftmaxShift
                     },
                     *f,
-                    f => kernels::map(x, out, |x| f.eval(x))
+                    F => kernels::map(x, out, |x| F.eval(x))
                 ),
             })
         }
         Op::Affine(f) => {
             let x = x(0).float().data();
             float(&|out| match *f {
-                Affine::Add(c) => kernels::map(x, out, |x| Affine::Add(c).eval(x)),
-                Affine::Mul(c) => kernels::map(x, out, |x| Affine::Mul(c).eval(x)),
-                Affine::Div(c) => kernels::map(x, out, |x| Affine::Div(c).eval(x)),
+                Affine::Add(c) => kernels::map(x, out, move |x| Affine::Add(c).eval(x)),
+                Affine::Mul(c) => kernels::map(x, out, move |x| Affine::Mul(c).eval(x)),
+                Affine::Div(c) => kernels::map(x, out, move |x| Affine::Div(c).eval(x)),
             })
         }
         Op::Binary(f) => {
@@ -71,8 +71,8 @@ pub fn evaluate<'a, T: Real>(
             let (sa, sb) = (broadcast_strides(a.shape()), broadcast_strides(b.shape()));
             let rank = node.shape.rank();
             float(&|out| {
-                chosen_once!(Binary { Add Sub Mul Div DivOrZero MulOrZero LnOr Max }, *f, f => {
-                    let f = |a, b| f.eval(a, b);
+                chosen_once!(Binary { Add Sub Mul Div DivOrZero MulOrZero LnOr Max }, *f, F => {
+                    let f = |a, b| F.eval(a, b);
                     if a.shape().same_dims(b.shape()) {
                         kernels::zip(a.data(), b.data(), out, f);
                     } else {
@@ -126,7 +126,7 @@ pub fn evaluate<'a, T: Real>(
             let fill = fill_value::<T>(*fill);
             let (of, hides) = (t.shape().strides(), broadcast_strides(mask.shape()));
             let rank = node.shape.rank();
-            let pick = |x, hidden| if hidden { fill } else { x };
+            let pick = move |x, hidden| if hidden { fill } else { x };
             float(&|out| {
                 let dims = node.shape.dims();
                 kernels::zip_broadcast(t.data(), &of[..rank], mask.data(), &hides[..rank], dims, out, pick);
