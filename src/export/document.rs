@@ -202,8 +202,8 @@ pub fn tensor(s: &Session, trace: &AnyTrace, view: &View) -> TensorDoc {
     let path = trace.program().node(view.node).path.to_string();
     let value = trace.value(view.node);
     let values = match &value {
-        AnyValue::F64(Value::Float(t)) => CellValues::F64(view.cells.flats().map(|i| t.data()[i]).collect()),
-        AnyValue::F32(Value::Float(t)) => CellValues::F32(view.cells.flats().map(|i| t.data()[i]).collect()),
+        AnyValue::F64(Value::Float(t)) => CellValues::F64(view.cells.flats().map(|i| t.at(i)).collect()),
+        AnyValue::F32(Value::Float(t)) => CellValues::F32(view.cells.flats().map(|i| t.at(i)).collect()),
         other => with_any!(AnyValue, other, v => match v {
             Value::Bool(t) => CellValues::Bool(view.cells.flats().map(|i| t.data()[i]).collect()),
             v => CellValues::Int(view.cells.flats().map(|i| v.get(i) as i64).collect()),

@@ -65,7 +65,7 @@ pub fn write(kind: Kind, trace: &AnyTrace, nodes: &[NodeId], out: &mut dyn Write
 /// A node's value as an array of NumPy.
 fn array<T: Real + WritableElement>(trace: &Trace<T>, id: NodeId, out: &mut dyn Write) -> io::Result<()> {
     fn whole<E: crate::tensor::Elem + WritableElement>(t: &Tensor<E>, out: &mut dyn Write) -> io::Result<()> {
-        let array = ArrayD::from_shape_vec(IxDyn(t.shape().dims()), t.data().to_vec()).map_err(io::Error::other)?;
+        let array = ArrayD::from_shape_vec(IxDyn(t.shape().dims()), t.pieces().flatten().copied().collect()).map_err(io::Error::other)?;
         array.write_npy(out).map_err(io::Error::other)
     }
     match trace.value(id) {
@@ -100,7 +100,7 @@ impl View for Node<'_> {
         fn bytes<T: Real>(value: &Value<T>, width: usize) -> Vec<u8> {
             match value {
                 Value::Float(t) => {
-                    t.data().iter().flat_map(|x| x.bits().to_le_bytes().into_iter().take(width)).collect()
+                    t.pieces().flatten().flat_map(|x| x.bits().to_le_bytes().into_iter().take(width)).collect()
                 }
                 Value::Int(t) => t.data().iter().flat_map(|x| x.to_le_bytes()).collect(),
                 Value::Bool(t) => t.data().iter().map(|x| u8::from(*x)).collect(),

@@ -1,7 +1,6 @@
 //! Generation whose length is not known before: a program of a scenario's decoder, run call by call until an end
 //! token or a maximum, keeping only what a person asks for.
 
-use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -13,7 +12,7 @@ use crate::model::generate::{Calls, Part, generate};
 use crate::model::limits::Extent;
 use crate::model::params::{VocabSizes, cacheable, turns_with_length};
 use crate::model::{ModelBuilder, Sequences};
-use crate::program::{Name, Node, NodeId, Program, Role as NodeRole, Site, cost, name};
+use crate::program::{Name, Node, NodeId, Program, Site, cost, name};
 use crate::scenario::schema;
 use crate::tensor::{Precision, Real, Value};
 use crate::text::Msg;
@@ -331,24 +330,12 @@ pub fn frames(program: &Program) -> usize {
     (0..program.len() as u32).take_while(|call| program.named(&probs.in_call(*call)).is_some()).count()
 }
 
-/// Elements of kept keys and values that a run holds on to as they are: 64 MB of f32.
-pub const MOST_CACHED: usize = 1 << 24;
+/// Bytes of its own numbers that a decoding holds on to unless more are asked for.
+const MOST_DECODED: u64 = 3 << 29;
 
-/// Of so many calls one keeps its whole cache, where not all of them do.
-const CACHES_APART: u32 = 32;
-
-/// Which values of a run stay. Each decoding call with a cache has all keys and values of the calls before it once more, which
-/// grows with the square of their number: above `most` elements in all, only every 32nd call keeps them, and the others are put
-/// together again from the rows of their own calls where they are looked at, with the same bits.
-pub fn keep_of(program: &Program, most: usize) -> Keep {
-    let cached = |id: &NodeId| matches!(program.node(*id).name.last(), NodeRole::KeyCache | NodeRole::ValueCache);
-    let all: Vec<NodeId> = program.nodes().map(|(id, _)| id).filter(cached).collect();
-    if all.iter().map(|id| program.node(*id).shape.len()).sum::<usize>() <= most {
-        return Keep::All;
-    }
-    let goes = |id: &NodeId| program.node(*id).name.call.is_some_and(|call| call % CACHES_APART != CACHES_APART - 1);
-    let going: HashSet<NodeId> = all.into_iter().filter(goes).collect();
-    Keep::only(program, |id| !going.contains(&id))
+/// Which values of a run stay where nothing else is asked for: all, but of a long decoding as many as fit.
+pub fn keep_of(program: &Program, precision: Precision) -> Keep {
+    if frames(program) == 0 { Keep::All } else { Keep::within(program, precision, MOST_DECODED) }
 }
 
 /// The decoding call that a node belongs to.

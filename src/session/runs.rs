@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::generation::{MOST_CACHED, keep_of};
+use super::generation::keep_of;
 use super::live::Watching;
 use super::{AnyBindings, Run, Session};
 use crate::tensor::Real;
@@ -109,7 +109,7 @@ impl Session {
                 // What is computed again would not be rounded as it was.
                 _ if rounds => Keep::All,
                 Some(bytes) => Keep::within(program, T::PRECISION, bytes),
-                None => keep_of(program, MOST_CACHED),
+                None => keep_of(program, T::PRECISION),
             };
             let settings = Settings { keep, rounder, ..Settings::default() };
             if held.is_empty() && (rounds || donors.is_empty()) {

@@ -2,6 +2,7 @@
 
 mod elementary;
 pub mod float8;
+mod grown;
 pub mod mapped;
 mod number_type;
 mod real;

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
+use super::grown::Grown;
 use super::mapped::{Mapped, Plain};
 use super::{Real, Shape};
 
@@ -79,6 +80,8 @@ enum Elsewhere<E: Elem> {
     Mapped(Mapped<E>),
     /// Made when they are first looked at.
     Later(Later<E>),
+    /// In a block that grows; put together when they are first looked at as one.
+    Grown(Grown<E>, OnceLock<Vec<E>>),
 }
 
 /// Elements that are made when they are first looked at.
@@ -115,12 +118,27 @@ impl<E: Elem> Buffer<E> {
             None => &self.data,
             Some(Elsewhere::Mapped(mapped)) => mapped.as_slice(),
             Some(Elsewhere::Later(later)) => later.get(),
+            Some(Elsewhere::Grown(grown, _)) if grown.run() == grown.len() => grown.part(0),
+            Some(Elsewhere::Grown(_, whole)) => whole.get_or_init(|| self.pieces().collect::<Vec<_>>().concat()),
         }
+    }
+
+    /// The elements that lie next to each other, run after run.
+    fn pieces(&self) -> impl Iterator<Item = &[E]> {
+        let runs = match &self.elsewhere {
+            Some(Elsewhere::Grown(grown, _)) => grown.len() / grown.run().max(1),
+            _ => 1,
+        };
+        (0..runs).map(|i| match &self.elsewhere {
+            Some(Elsewhere::Grown(grown, _)) => grown.part(i),
+            _ => self.as_slice(),
+        })
     }
 
     fn len(&self) -> usize {
         match &self.elsewhere {
             Some(Elsewhere::Later(later)) => later.len,
+            Some(Elsewhere::Grown(grown, _)) => grown.len(),
             _ => self.as_slice().len(),
         }
     }
@@ -183,9 +201,65 @@ impl<E: Elem> Tensor<E> {
         &self.shape
     }
 
-    /// The elements, row-major.
+    /// The elements, row-major. Those of a tensor that [grew](Tensor::grown) are copied together the first time: what reads
+    /// one after the other goes by [`pieces`](Tensor::pieces), what reads single ones by [`at`](Tensor::at).
     pub fn data(&self) -> &[E] {
         self.data.as_slice()
+    }
+
+    /// Whether [`data`](Tensor::data) copies nothing.
+    pub fn is_whole(&self) -> bool {
+        !matches!(&self.data.elsewhere, Some(Elsewhere::Grown(grown, whole)) if grown.run() < grown.len() && whole.get().is_none())
+    }
+
+    /// The elements, row-major, in slices of any length, without copying.
+    pub fn pieces(&self) -> impl Iterator<Item = &[E]> {
+        self.data.pieces()
+    }
+
+    /// Element `flat`, row-major, without copying the others.
+    ///
+    /// # Panics
+    /// Where there is none.
+    pub fn at(&self, flat: usize) -> E {
+        match &self.data.elsewhere {
+            Some(Elsewhere::Grown(grown, _)) => grown.part(flat / grown.run())[flat % grown.run()],
+            _ => self.data()[flat],
+        }
+    }
+
+    /// Part `i` of as many equal parts of `size` elements as there are, without copying where a tensor that grew is cut so.
+    ///
+    /// # Panics
+    /// Where there is none.
+    pub fn part(&self, i: usize, size: usize) -> &[E] {
+        match &self.data.elsewhere {
+            Some(Elsewhere::Grown(grown, _)) if grown.run() == size => grown.part(i),
+            _ => &self.data()[i * size..][..size],
+        }
+    }
+
+    /// `before` followed by `more` along the middle axis, seen as `[outer, ·, inner]`. What is appended to the result is
+    /// appended to its memory, so that each tensor of such a chain takes the memory of its own rows.
+    ///
+    /// # Panics
+    /// Where `shape` does not hold as many elements as both.
+    pub fn grown(shape: Shape, before: &Self, more: &Self, (outer, inner): (usize, usize)) -> Self {
+        let longer = match &before.data.elsewhere {
+            Some(Elsewhere::Grown(grown, _)) if grown.is_split(outer, inner) => grown.append(more.data()),
+            _ => None,
+        };
+        let grown = longer.unwrap_or_else(|| Grown::new(before.data(), more.data(), outer, inner));
+        let elsewhere = Some(Elsewhere::Grown(grown, OnceLock::new()));
+        Self::new(shape, Buffer { data: Vec::new(), home: None, elsewhere })
+    }
+
+    /// Elements that are in memory for this tensor alone: those it added, where it grew from another.
+    pub fn own_len(&self) -> usize {
+        match &self.data.elsewhere {
+            Some(Elsewhere::Grown(grown, whole)) => grown.added() + whole.get().map_or(0, Vec::len),
+            _ => self.shape.len(),
+        }
     }
 
     /// The same elements under another shape of the same length.
@@ -294,7 +368,7 @@ impl<T: Real> Value<T> {
     /// Element `flat` as `f64`: numbers exactly, integers as they are, masks as 0 or 1.
     pub fn get(&self, flat: usize) -> f64 {
         match self {
-            Value::Float(t) => t.data()[flat].to_f64(),
+            Value::Float(t) => t.at(flat).to_f64(),
             Value::Int(t) => t.data()[flat] as f64,
             Value::Bool(t) => f64::from(u8::from(t.data()[flat])),
         }
@@ -303,7 +377,7 @@ impl<T: Real> Value<T> {
     /// The bits of element `flat`; two values are the same if their bits are.
     pub fn bits(&self, flat: usize) -> u64 {
         match self {
-            Value::Float(t) => t.data()[flat].bits(),
+            Value::Float(t) => t.at(flat).bits(),
             Value::Int(t) => t.data()[flat] as u64,
             Value::Bool(t) => u64::from(t.data()[flat]),
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::kernels::{self, Mat};
-use crate::program::{Affine, Binary, Constant, Leaf, Node, NodeId, Op, Pick, Program, Reduction, Unary};
+use crate::program::{Affine, Binary, Constant, Leaf, Node, NodeId, Op, Pick, Program, Reduction, Role, Unary};
 use crate::tensor::{Elem, MAX_RANK, Pool, Real, Shape, Tensor, Value};
 
 /// Evaluates `$body` with `$f` a constant of the listed variants: the choice is made once, outside the loop over the
@@ -112,6 +112,11 @@ pub fn evaluate<'a, T: Real>(
             moved(&[x(0)], node, pool, &Permute(order))
         }
         Op::Slice { axis, start, len } => moved(&[x(0)], node, pool, &Slice { axis: *axis, start: *start, len: *len }),
+        // Each call of a decoding has the keys and values of the calls before it once more.
+        Op::Concat { axis } if matches!(node.name.last(), Role::KeyCache | Role::ValueCache) && node.inputs.len() == 2 => {
+            let (outer, _, inner) = split(&node.shape, *axis);
+            Value::Float(Tensor::grown(node.shape, x(0).float(), x(1).float(), (outer, inner)))
+        }
         Op::Concat { axis } => {
             let parts: smallvec::SmallVec<[&Value<T>; 4]> = (0..node.inputs.len()).map(x).collect();
             moved(&parts, node, pool, &Concat { axis: *axis })
@@ -231,8 +236,8 @@ fn matmul<T: Real>(a: &Tensor<T>, b: &Tensor<T>, ta: bool, tb: bool, shape: &Sha
     kernels::matmul_batched(
         shape.dims()[shape.rank() - 2],
         shape.dims()[shape.rank() - 1],
-        |i| matrix(&a.data()[offset(i, &strides_a) * size_a..][..size_a], rows_a, cols_a, ta),
-        |i| matrix(&b.data()[offset(i, &strides_b) * size_b..][..size_b], rows_b, cols_b, tb),
+        |i| matrix(a.part(offset(i, &strides_a), size_a), rows_a, cols_a, ta),
+        |i| matrix(b.part(offset(i, &strides_b), size_b), rows_b, cols_b, tb),
         out,
     );
 }

@@ -149,20 +149,14 @@ impl<T: Real> Trace<T> {
         self.program.find(path).and_then(|id| self.get(id))
     }
 
-    /// Bytes held by kept values that the program computed (shared memory counted at each node).
+    /// Bytes held by kept values (shared memory counted at each node, but for keys and values that grow).
     pub fn bytes(&self) -> usize {
-        self.values
-            .iter()
-            .flatten()
-            .map(|v| {
-                v.shape().len()
-                    * match v {
-                        Value::Float(_) => size_of::<T>(),
-                        Value::Int(_) => 8,
-                        Value::Bool(_) => 1,
-                    }
-            })
-            .sum()
+        let each = |value: &Value<T>| match value {
+            Value::Float(t) => t.own_len() * size_of::<T>(),
+            Value::Int(t) => t.own_len() * 8,
+            Value::Bool(t) => t.own_len(),
+        };
+        self.values.iter().flatten().map(each).sum()
     }
 
     fn recompute(&self, id: NodeId) -> Value<T> {

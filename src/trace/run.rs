@@ -69,20 +69,26 @@ pub enum Keep {
 }
 
 impl Keep {
-    /// As many values as `bytes` hold: the stream between the blocks first, from which a block is computed again, then the
-    /// smallest.
+    /// As many values as `bytes` hold: first the keys and values of a decoding, of which each call keeps its own, and the
+    /// stream between the blocks, from which a block is computed again, then the smallest.
     pub fn within(program: &Program, precision: Precision, bytes: u64) -> Self {
         let each = |node: &Node| match (node.dtype, precision) {
             (DType::Bool, _) => 1,
             (DType::Float, Precision::F32) => 4,
             (DType::Float, Precision::F64) | (DType::Int, _) => 8,
         };
-        let size = |node: &Node| node.shape.len() as u64 * each(node);
-        let computed = |node: &Node| !matches!(node.op, Op::Leaf(_));
-        let mut all: Vec<(bool, u64, NodeId)> = program
-            .nodes()
-            .filter(|(_, node)| computed(node))
-            .map(|(id, node)| (!matches!(node.name.last(), Role::Residual(_)), size(node), id))
+        let all_of = |node: &Node| node.shape.len() as u64 * each(node);
+        let cost = |node: &Node| match node.name.last() {
+            Role::KeyCache | Role::ValueCache => (0, node.inputs.last().map_or(0, |&added| all_of(program.node(added)))),
+            Role::Residual(_) => (1, all_of(node)),
+            _ => (2, all_of(node)),
+        };
+        let computed = program.nodes().filter(|(_, node)| !matches!(node.op, Op::Leaf(_)));
+        let mut all: Vec<(u8, u64, NodeId)> = computed
+            .map(|(id, node)| {
+                let (rank, size) = cost(node);
+                (rank, size, id)
+            })
             .collect();
         if all.iter().map(|(_, size, _)| size).sum::<u64>() <= bytes {
             return Keep::All;

@@ -199,12 +199,12 @@ impl Window {
 macro_rules! with_cells {
     ($value:expr, $at:ident => $body:expr) => {
         match $value {
-            AnyValue::F32(Value::Float(t)) => {
+            AnyValue::F32(Value::Float(t)) if t.is_whole() => {
                 let data = t.data();
                 let $at = |i: usize| f64::from(data[i]);
                 $body
             }
-            AnyValue::F64(Value::Float(t)) => {
+            AnyValue::F64(Value::Float(t)) if t.is_whole() => {
                 let data = t.data();
                 let $at = |i: usize| data[i];
                 $body

@@ -10,11 +10,10 @@ use rstest::rstest;
 use serde_json::Value as Json;
 use tui_transformer::checkpoint::{self, Given};
 use tui_transformer::debug::compare::theirs;
-use tui_transformer::program::Op;
-use tui_transformer::session::generation::keep_of;
+use tui_transformer::program::{Node, Op};
 use tui_transformer::session::{self, AnyBindings, Session};
-use tui_transformer::tensor::DType;
-use tui_transformer::trace::{Keep, Settings, run_with};
+use tui_transformer::tensor::{DType, Real, Value};
+use tui_transformer::trace::{Settings, run_with};
 
 const GPT2: &str = "tests/data/checkpoints/families/gpt2";
 
@@ -250,21 +249,33 @@ fn a_run_goes_on_while_one_looks_and_ends_with_the_same_bits() {
 }
 
 #[test]
-fn keys_and_values_that_were_let_go_are_put_together_again() {
+fn keys_and_values_of_all_calls_share_their_memory() {
     let session = opened(GPT2);
     let program = &session.runs[session.run_named("generation").expect("a run")].program;
-    assert!(matches!(keep_of(program, usize::MAX), Keep::All));
-    let keep = keep_of(program, 0);
     let AnyBindings::F32(params) = &session.params else { panic!("f32") };
-    let settings = |keep| Settings { keep, ..Settings::default() };
-    let all = run_with(program, params, &settings(Keep::All), &mut ()).expect("runs");
-    let few = run_with(program, params, &settings(keep), &mut ()).expect("runs");
-    let gone: Vec<_> = program.nodes().filter(|(id, _)| !few.is_kept(*id)).collect();
-    assert!(!gone.is_empty() && gone.iter().all(|(_, n)| n.path.ends_with("_cache")), "{}", gone.len());
-    assert!(few.bytes() < all.bytes());
-    for (id, node) in program.nodes() {
-        let (a, b) = (all.value(id), few.value(id));
-        assert!((0..a.shape().len()).all(|i| a.get(i).to_bits() == b.get(i).to_bits()), "{}", node.path);
+    let trace = run_with(program, params, &Settings::default(), &mut ()).expect("runs");
+    let caches: Vec<_> = program.nodes().filter(|(_, n)| n.path.ends_with("_cache")).map(|(id, _)| id).collect();
+    assert!(caches.len() > 4);
+    for id in caches {
+        let node = program.node(id);
+        let (whole, value) = (trace.value(id), trace.value(id));
+        let (before, more) = (trace.value(node.inputs[0]), trace.value(node.inputs[1]));
+        // What the calls before put there, then what this one adds, row by row: in place, and copied together.
+        let (rows, old) = (node.shape.dims()[2], program.node(node.inputs[0]).shape.dims()[2]);
+        let width = node.shape.dims()[3];
+        let expected = |i: usize| {
+            let (head, row, column) = (i / (rows * width), i / width % rows, i % width);
+            match row.checked_sub(old) {
+                Some(row) => more.bits((head * (rows - old) + row) * width + column),
+                None => before.bits((head * old + row) * width + column),
+            }
+        };
+        let Value::Float(copied) = &whole else { panic!("numbers") };
+        assert!(program.node(node.inputs[0]).path.ends_with("_cache") == (copied.own_len() < copied.shape().len()));
+        for i in 0..node.shape.len() {
+            assert_eq!(value.bits(i), expected(i), "{} {i}", node.path);
+        }
+        assert!(copied.data().iter().enumerate().all(|(i, x)| x.bits() == expected(i)), "{}", node.path);
     }
 }
 
@@ -280,7 +291,12 @@ fn a_budget_of_memory_changes_no_number() {
         let program = all.program();
         let computed = |id| !matches!(program.node(id).op, Op::Leaf(_)) && program.node(id).dtype == DType::Float;
         let kept = program.nodes().filter(|(id, _)| computed(*id) && few.is_kept(*id));
-        let kept: u64 = kept.map(|(_, n)| n.shape.len() as u64 * 4).sum();
+        // A cache adds its own rows to memory that it shares.
+        let own = |n: &Node| match n.path.ends_with("_cache") {
+            true => program.node(*n.inputs.last().expect("two")).shape.len(),
+            false => n.shape.len(),
+        };
+        let kept: u64 = kept.map(|(_, n)| own(n) as u64 * 4).sum();
         assert!(kept <= budget && program.nodes().any(|(id, _)| !few.is_kept(id)), "{kept} bytes");
         for (id, node) in program.nodes() {
             let (a, b) = (few.get(id).expect("there"), all.get(id).expect("there"));
