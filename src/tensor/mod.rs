@@ -1,5 +1,6 @@
 //! Tensors: shapes with named axes, contiguous row-major storage, 2-D windows, statistics.
 
+mod arena;
 mod elementary;
 pub mod float8;
 mod grown;
@@ -10,8 +11,9 @@ mod shape;
 pub mod slice;
 mod store;
 
+pub use arena::Pool;
 pub use number_type::NumberType;
 pub use real::{Precision, Real};
 pub use shape::{Axis, MAX_RANK, Shape};
 pub use slice::{Pick, ResolvedSlice, Slice};
-pub use store::{Buffer, DType, Elem, Pool, Tensor, Value};
+pub use store::{Buffer, DType, Elem, Tensor, Value};

@@ -1,11 +1,11 @@
 //! Tensor storage: shared, contiguous, row-major; freed memory goes back to a pool.
 
-use std::collections::HashMap;
 use std::fmt::{self, Debug};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
+use super::arena::{Memory, Pool};
 use super::grown::Grown;
 use super::mapped::{Mapped, Plain};
 use super::{Real, Shape};
@@ -22,52 +22,24 @@ pub enum DType {
     Bool,
 }
 
-/// An element type of a tensor.
+/// An element type of a tensor; zeros are a value of it.
 pub trait Elem: Copy + Default + Debug + Send + Sync + PartialEq + 'static {}
 impl Elem for f32 {}
 impl Elem for f64 {}
 impl Elem for i64 {}
 impl Elem for bool {}
 
-/// Memory kept for reuse, by size class: a KV cache grows by a row a call, and each call must be able to take what the
-/// one before gave back. A buffer taken from a pool returns to it when its last tensor goes, so that a
-/// second run of the same program maps no fresh pages (fresh pages cost 25 to 60 % of a forward pass).
-#[derive(Debug)]
-pub struct Pool<E> {
-    free: Mutex<HashMap<usize, Vec<Vec<E>>>>,
-}
-
-impl<E> Default for Pool<E> {
-    fn default() -> Self {
-        Self { free: Mutex::new(HashMap::new()) }
-    }
-}
-
 impl<E: Elem> Pool<E> {
     /// A zeroed or reused buffer of `len` elements. Reused elements hold old values: the caller writes all.
     pub fn take(self: &Arc<Self>, len: usize) -> Buffer<E> {
-        let class = class(len);
-        let reused = self.free.lock().unwrap_or_else(PoisonError::into_inner).get_mut(&class).and_then(Vec::pop);
-        // Pages of the class that are never written are never mapped.
-        let mut data = reused.unwrap_or_else(|| vec![E::default(); class]);
-        data.resize(len, E::default());
-        Buffer { data, home: Some(Arc::clone(self)), elsewhere: None }
+        Buffer { data: self.memory(len), home: Some(Arc::clone(self)), elsewhere: None }
     }
-}
-
-/// Elements that a buffer for `len` of them has room for: up to an eighth more, so that few sizes share much memory.
-fn class(len: usize) -> usize {
-    let step = len.next_power_of_two() / 16;
-    if step == 0 {
-        return len;
-    }
-    len.next_multiple_of(step)
 }
 
 /// A buffer and the pool it returns to.
 #[derive(Debug)]
 pub struct Buffer<E: Elem> {
-    data: Vec<E>,
+    data: Memory<E>,
     home: Option<Arc<Pool<E>>>,
     /// Where the elements are, where not in `data`.
     elsewhere: Option<Elsewhere<E>>,
@@ -110,12 +82,12 @@ impl<E> fmt::Debug for Later<E> {
 impl<E: Elem> Buffer<E> {
     /// The elements.
     pub fn as_mut_slice(&mut self) -> &mut [E] {
-        &mut self.data
+        self.data.as_mut_slice()
     }
 
     fn as_slice(&self) -> &[E] {
         match &self.elsewhere {
-            None => &self.data,
+            None => self.data.as_slice(),
             Some(Elsewhere::Mapped(mapped)) => mapped.as_slice(),
             Some(Elsewhere::Later(later)) => later.get(),
             Some(Elsewhere::Grown(grown, _)) if grown.run() == grown.len() => grown.part(0),
@@ -147,27 +119,26 @@ impl<E: Elem> Buffer<E> {
     /// shared pool of threads.
     pub fn later(len: usize, make: impl Fn() -> Vec<E> + Send + Sync + 'static) -> Self {
         let later = Later { len, made: OnceLock::new(), make: Box::new(make) };
-        Self { data: Vec::new(), home: None, elsewhere: Some(Elsewhere::Later(later)) }
+        Self { data: Memory::Heap(Vec::new()), home: None, elsewhere: Some(Elsewhere::Later(later)) }
     }
 }
 
 impl<E: Elem> From<Vec<E>> for Buffer<E> {
     fn from(data: Vec<E>) -> Self {
-        Self { data, home: None, elsewhere: None }
+        Self { data: Memory::Heap(data), home: None, elsewhere: None }
     }
 }
 
 impl<E: Plain> From<Mapped<E>> for Buffer<E> {
     fn from(mapped: Mapped<E>) -> Self {
-        Self { data: Vec::new(), home: None, elsewhere: Some(Elsewhere::Mapped(mapped)) }
+        Self { data: Memory::Heap(Vec::new()), home: None, elsewhere: Some(Elsewhere::Mapped(mapped)) }
     }
 }
 
 impl<E: Elem> Drop for Buffer<E> {
     fn drop(&mut self) {
         if let Some(home) = self.home.take() {
-            let data = std::mem::take(&mut self.data);
-            home.free.lock().unwrap_or_else(PoisonError::into_inner).entry(class(data.len())).or_default().push(data);
+            home.take_back(std::mem::replace(&mut self.data, Memory::Heap(Vec::new())));
         }
     }
 }
@@ -251,7 +222,7 @@ impl<E: Elem> Tensor<E> {
         };
         let grown = longer.unwrap_or_else(|| Grown::new(before.data(), more.data(), outer, inner));
         let elsewhere = Some(Elsewhere::Grown(grown, OnceLock::new()));
-        Self::new(shape, Buffer { data: Vec::new(), home: None, elsewhere })
+        Self::new(shape, Buffer { data: Memory::Heap(Vec::new()), home: None, elsewhere })
     }
 
     /// Elements that are in memory for this tensor alone: those it added, where it grew from another.
@@ -419,32 +390,6 @@ impl<T: Real> Value<T> {
             (Value::Int(a), Value::Int(b)) => a.shares_memory_with(b),
             (Value::Bool(a), Value::Bool(b)) => a.shares_memory_with(b),
             _ => false,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_buffer_is_taken_again_by_one_of_almost_its_length() {
-        let pool = Arc::new(Pool::<f32>::default());
-        let mut first = pool.take(1000);
-        first.as_mut_slice().fill(1.0);
-        let at = first.as_mut_slice().as_ptr();
-        drop(first);
-        let mut second = pool.take(1010);
-        assert_eq!(second.as_mut_slice().len(), 1010);
-        assert_eq!(second.as_mut_slice().as_ptr(), at);
-        // While it is out, another one is made.
-        let mut third = pool.take(1010);
-        assert_ne!(third.as_mut_slice().as_ptr(), at);
-        for len in (0..40).chain([1 << 20, (1 << 20) + 1, 12345]) {
-            assert!((len..=len + len / 8).contains(&class(len)), "{len}");
-            assert_eq!(class(class(len)), class(len));
-            let mut buffer = pool.take(len);
-            assert_eq!(buffer.as_mut_slice().len(), len);
         }
     }
 }

@@ -211,6 +211,10 @@ pub fn run_with<T: Real>(
         pool: Arc::clone(&settings.pool),
         stored: None,
     };
+    if matches!(settings.keep, Keep::All) {
+        // It goes on by itself.
+        drop(settings.pool.prepare(bytes_of::<T>(program)));
+    }
     let mut left: Vec<u32> = match &settings.keep {
         Keep::All => Vec::new(),
         Keep::Only(_) => program.nodes().map(|(id, _)| program.users(id).len() as u32).collect(),
@@ -268,6 +272,18 @@ pub fn run_with<T: Real>(
         }
     }
     Ok(trace)
+}
+
+/// Bytes of the buffers that a run takes which keeps every value.
+pub fn bytes_of<T: Real>(program: &Program) -> usize {
+    let own = |node: &Node| match (node.dtype, &node.op) {
+        // What is bound has memory, what is only seen under another shape shares it.
+        (DType::Float, Op::Leaf(Leaf::Parameter | Leaf::Input(_) | Leaf::Recorded(_)) | Op::Reshape) => 0,
+        (DType::Float, _) if matches!(node.name.last(), Role::KeyCache | Role::ValueCache) => 0,
+        (DType::Float, _) => Pool::<T>::room(node.shape.len()),
+        _ => 0,
+    };
+    program.nodes().map(|(_, node)| own(node)).sum()
 }
 
 /// Elements from which on memory is tried before it is taken: an allocation that fails ends the process.

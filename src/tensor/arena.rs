@@ -1,0 +1,285 @@
+//! Memory for the values of runs: taken from the system in large pieces, of huge pages where there are any, cut up, and used again.
+//!
+//! A first run writes to fresh memory, and each page of it costs: of 4 KiB, more than the arithmetic does. Pages of 2 MiB
+//! cost a tenth of that, and those of a program whose size is known can be asked for before the run ([`Pool::prepare`]).
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use memmap2::{MmapMut, MmapRaw};
+
+use super::Elem;
+
+/// Bytes from which on a buffer is cut out of a slab.
+const LARGE: usize = 32 << 10;
+/// Bytes of the first slab; each further one of a pool is twice as large as the one before.
+const FIRST_SLAB: usize = 8 << 20;
+/// Bytes of the largest slab that is taken unasked.
+const MOST_SLAB: usize = 256 << 20;
+/// Buffers start on a cache line.
+const LINE: usize = 64;
+/// Bytes that are asked for at a time.
+#[cfg(target_os = "linux")]
+const STRIDE: usize = 16 << 20;
+
+/// A range of zeroed pages.
+#[derive(Debug)]
+struct Slab(MmapRaw);
+
+impl Slab {
+    /// `None` where the system gives no such range.
+    fn new(bytes: usize) -> Option<Arc<Self>> {
+        let map = MmapRaw::from(MmapMut::map_anon(bytes).ok()?);
+        // Where there are no huge pages, small ones do.
+        #[cfg(target_os = "linux")]
+        let _ = map.advise(memmap2::Advice::HugePage);
+        Some(Arc::new(Self(map)))
+    }
+
+    /// Has the system put memory behind all pages, in order, as long as somebody else uses them.
+    #[cfg(target_os = "linux")]
+    fn populate(self: &Arc<Self>) {
+        for start in (0..self.0.len()).step_by(STRIDE) {
+            let len = STRIDE.min(self.0.len() - start);
+            if Arc::strong_count(self) == 1 || self.0.advise_range(memmap2::Advice::PopulateWrite, start, len).is_err() {
+                break;
+            }
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn populate(self: &Arc<Self>) {}
+}
+
+/// Memory of one buffer.
+#[derive(Debug)]
+pub(super) enum Memory<E> {
+    /// From the allocator.
+    Heap(Vec<E>),
+    /// Part of a slab.
+    Part(Part<E>),
+}
+
+/// `room` elements of a slab, of which `len` count. No two parts overlap.
+#[derive(Debug)]
+pub(super) struct Part<E> {
+    slab: Arc<Slab>,
+    start: *mut E,
+    room: usize,
+    len: usize,
+}
+
+// SAFETY: a part owns its elements as a vector does; the slab behind them is never changed but through parts.
+unsafe impl<E: Send> Send for Part<E> {}
+// SAFETY: as above; a shared part only reads.
+unsafe impl<E: Sync> Sync for Part<E> {}
+
+impl<E: Elem> Memory<E> {
+    pub(super) fn as_slice(&self) -> &[E] {
+        match self {
+            Self::Heap(data) => data,
+            // SAFETY: `State::cut` gave this part `room` aligned elements that no other part has; `len` is at most that. Fresh
+            // pages are zeros, which are a value of every `Elem`. The slab lives as long as `self`.
+            Self::Part(part) => unsafe { std::slice::from_raw_parts(part.start, part.len) },
+        }
+    }
+
+    pub(super) fn as_mut_slice(&mut self) -> &mut [E] {
+        match self {
+            Self::Heap(data) => data,
+            // SAFETY: as in `as_slice`, and `self` is borrowed mutably.
+            Self::Part(part) => unsafe { std::slice::from_raw_parts_mut(part.start, part.len) },
+        }
+    }
+
+    /// Sets the number of elements; there must be room for them.
+    fn resize(&mut self, len: usize) {
+        match self {
+            Self::Heap(data) => data.resize(len, E::default()),
+            Self::Part(part) => {
+                assert!(len <= part.room, "a buffer of its class");
+                part.len = len;
+            }
+        }
+    }
+}
+
+/// What is free, and the slab that buffers are cut from.
+#[derive(Debug)]
+struct State<E> {
+    free: HashMap<usize, Vec<Memory<E>>>,
+    slab: Option<(Arc<Slab>, usize)>,
+    next: usize,
+}
+
+impl<E: Elem> State<E> {
+    /// A new buffer of `room` elements: zeros.
+    fn cut(&mut self, room: usize) -> Memory<E> {
+        let bytes = room.saturating_mul(size_of::<E>());
+        if bytes < LARGE {
+            return Memory::Heap(vec![E::default(); room]);
+        }
+        let fits = |slab: &(Arc<Slab>, usize)| slab.1 + bytes <= slab.0.0.len();
+        if !self.slab.as_ref().is_some_and(fits) {
+            self.slab = Slab::new(self.next.max(bytes)).map(|slab| (slab, 0));
+            self.next = (2 * self.next).min(MOST_SLAB);
+        }
+        let Some((slab, used)) = &mut self.slab else {
+            return Memory::Heap(vec![E::default(); room]);
+        };
+        // SAFETY: the slab has `bytes` more bytes from `used` on. Slabs start on a page and every part on a cache line, which
+        // is more than any element asks for.
+        let start = unsafe { slab.0.as_mut_ptr().add(*used) }.cast::<E>();
+        *used += bytes.next_multiple_of(LINE);
+        Memory::Part(Part { slab: Arc::clone(slab), start, room, len: room })
+    }
+}
+
+/// Memory kept for reuse, by size class: a KV cache grows by a row a call, and each call must be able to take what the
+/// one before gave back. A buffer taken from a pool returns to it when its last tensor goes, so that a second run of the
+/// same program maps no fresh pages.
+#[derive(Debug)]
+pub struct Pool<E>(Mutex<State<E>>);
+
+impl<E> Default for Pool<E> {
+    fn default() -> Self {
+        Self(Mutex::new(State { free: HashMap::new(), slab: None, next: FIRST_SLAB }))
+    }
+}
+
+impl<E: Elem> Pool<E> {
+    fn state(&self) -> MutexGuard<'_, State<E>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Zeroed or reused memory of `len` elements. Reused elements hold old values: the caller writes all.
+    pub(super) fn memory(&self, len: usize) -> Memory<E> {
+        let class = class(len);
+        let mut state = self.state();
+        let mut memory = match state.free.get_mut(&class).and_then(Vec::pop) {
+            Some(memory) => memory,
+            None => state.cut(class),
+        };
+        drop(state);
+        memory.resize(len);
+        memory
+    }
+
+    /// Takes back what [`memory`](Pool::memory) gave.
+    pub(super) fn take_back(&self, memory: Memory<E>) {
+        let class = class(memory.as_slice().len());
+        self.state().free.entry(class).or_default().push(memory);
+    }
+
+    /// Has memory for `bytes` of buffers put behind its pages by a thread, ahead of the first run, which need not wait for it.
+    /// A pool that was used has what its next run needs.
+    pub fn prepare(&self, bytes: usize) -> Option<JoinHandle<()>> {
+        let mut state = self.state();
+        if bytes <= FIRST_SLAB || state.slab.is_some() {
+            return None;
+        }
+        let slab = Slab::new(bytes)?;
+        state.slab = Some((Arc::clone(&slab), 0));
+        std::thread::Builder::new().name("pages".to_owned()).spawn(move || slab.populate()).ok()
+    }
+
+    /// Bytes of a slab that a buffer of `len` elements takes.
+    pub fn room(len: usize) -> usize {
+        let bytes = class(len).saturating_mul(size_of::<E>());
+        if bytes < LARGE { 0 } else { bytes.next_multiple_of(LINE) }
+    }
+
+    /// Gives what is free back to the system.
+    pub fn give_back(&self) {
+        self.state().free.clear();
+    }
+}
+
+impl<E> Drop for Part<E> {
+    fn drop(&mut self) {
+        // A slab goes with its last part. Until then, the pages that only this part has are given back.
+        #[cfg(target_os = "linux")]
+        {
+            const PAGE: usize = 4096;
+            let offset = self.start.addr() - self.slab.0.as_mut_ptr().addr();
+            let (first, last) = (offset.next_multiple_of(PAGE), (offset + self.room * size_of::<E>()) / PAGE * PAGE);
+            if first < last {
+                // SAFETY: the pages lie inside this part, which nobody can reach any more, and which no one will be given again.
+                let _ = unsafe {
+                    self.slab.0.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, first, last - first)
+                };
+            }
+        }
+    }
+}
+
+/// Elements that a buffer for `len` of them has room for: up to an eighth more, so that few sizes share much memory.
+pub(super) fn class(len: usize) -> usize {
+    let step = len.next_power_of_two() / 16;
+    if step == 0 {
+        return len;
+    }
+    len.next_multiple_of(step)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_taken_again_by_a_buffer_of_almost_its_length() {
+        for size in [1000, 100_000] {
+            let pool = Pool::<f32>::default();
+            let mut first = pool.memory(size);
+            first.as_mut_slice().fill(1.0);
+            let at = first.as_slice().as_ptr();
+            pool.take_back(first);
+            let second = pool.memory(size + size / 100);
+            assert_eq!(second.as_slice().len(), size + size / 100);
+            assert_eq!(second.as_slice().as_ptr(), at);
+            // While it is out, another one is made.
+            assert_ne!(pool.memory(size + size / 100).as_slice().as_ptr(), at);
+        }
+        let pool = Pool::<i64>::default();
+        for len in (0..40).chain([1 << 20, (1 << 20) + 1, 12345]) {
+            assert!((len..=len + len / 8).contains(&class(len)), "{len}");
+            assert_eq!(class(class(len)), class(len));
+            assert_eq!(pool.memory(len).as_slice().len(), len);
+        }
+    }
+
+    #[test]
+    fn buffers_do_not_overlap_and_begin_as_zeros() {
+        let pool = Pool::<f64>::default();
+        let lengths = [5000, 9001, 1 << 20, 4097, 3 << 20];
+        let mut all: Vec<_> = lengths.iter().map(|&len| pool.memory(len)).collect();
+        for (i, memory) in all.iter_mut().enumerate() {
+            let data = memory.as_mut_slice();
+            assert!(data.iter().all(|x| *x == 0.0) && data.as_ptr().addr().is_multiple_of(LINE));
+            data.fill(i as f64);
+        }
+        for (i, memory) in all.iter().enumerate() {
+            assert!(memory.as_slice().len() == lengths[i] && memory.as_slice().iter().all(|x| *x == i as f64));
+        }
+        // Parts that go leave the others as they are.
+        let last = all.pop().expect("five");
+        drop(all);
+        assert!(last.as_slice().iter().all(|x| *x == 4.0));
+        pool.take_back(last);
+        pool.give_back();
+        assert!(pool.memory(3 << 20).as_slice().iter().all(|x| *x == 0.0));
+    }
+
+    #[test]
+    fn what_was_prepared_is_used_first() {
+        let pool = Pool::<f32>::default();
+        assert!(pool.prepare(1000).is_none(), "a first slab holds it");
+        let ready = pool.prepare(64 << 20).expect("a thread");
+        let a = pool.memory(1 << 20);
+        let b = pool.memory(1 << 20);
+        ready.join().expect("it ends");
+        assert_eq!(b.as_slice().as_ptr().addr() - a.as_slice().as_ptr().addr(), 4 << 20);
+        assert!(pool.prepare(1 << 30).is_none(), "it is in use");
+    }
+}
