@@ -4,7 +4,7 @@
 //! cargo run --example fuzz -- --target ron --seconds 60 [--seed 1] [--input FILE]
 //! ```
 //!
-//! `--target all` divides the time. An input that panics, takes more than 10 seconds or more than 1 GiB is written to
+//! `--target all` divides the time. An input that panics, aborts, takes more than 10 seconds or more than 1 GiB is written to
 //! the folder of temporary files, and the exit code is 1; `--input` runs such a file again.
 
 mod targets;
@@ -16,8 +16,10 @@ use std::time::{Duration, Instant};
 
 use targets::{Rng, Runner, Target, input};
 
-/// Longest that one input may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How often the watch looks.
+const TICK: Duration = Duration::from_millis(200);
+/// Longest that one input may take, in ticks of the watch: a process that is stopped for a while has no ticks either.
+const PATIENCE: u64 = 50;
 /// Most memory of the process.
 const MAX_MEMORY: u64 = 1 << 30;
 
@@ -50,10 +52,24 @@ fn arguments() -> Result<Arguments, String> {
     Ok(out)
 }
 
-/// The input at hand, and the clock of when it began, in milliseconds.
+/// The input at hand, the tick at which it began, and the ticks so far.
 struct Watched {
     bytes: Mutex<Vec<u8>>,
     began: AtomicU64,
+    ticks: AtomicU64,
+}
+
+/// Keeps the input at hand when the process aborts: an allocation that fails does not unwind.
+fn keep_on_abort(target: Target, watched: &Arc<Watched>) -> std::io::Result<()> {
+    let watched = Arc::clone(watched);
+    let last_words = move || {
+        if let Ok(bytes) = watched.bytes.try_lock() {
+            keep(target, &bytes, "abort");
+        }
+    };
+    // SAFETY: nothing of this process goes on after an abort; the handler takes no lock that the aborting thread may hold,
+    // and what it writes is lost at worst.
+    unsafe { signal_hook::low_level::register(signal_hook::consts::SIGABRT, last_words) }.map(drop)
 }
 
 fn memory() -> Option<u64> {
@@ -83,19 +99,22 @@ fn main() -> std::process::ExitCode {
         Runner::new(*target).run(&std::fs::read(file).expect("a file"));
         return 0.into();
     }
-    let start = Instant::now();
-    let watched = Arc::new(Watched { bytes: Mutex::default(), began: AtomicU64::new(u64::MAX) });
+    let watched =
+        Arc::new(Watched { bytes: Mutex::default(), began: AtomicU64::new(u64::MAX), ticks: AtomicU64::new(0) });
     let mut failed = false;
     std::panic::set_hook(Box::new(|_| {}));
     for &target in &arguments.targets {
+        if let Err(why) = keep_on_abort(target, &watched) {
+            eprintln!("inputs that abort are not kept: {why}");
+        }
         let guard = Arc::clone(&watched);
         let done = Arc::new(AtomicU64::new(0));
         let ended = Arc::clone(&done);
         std::thread::spawn(move || {
             while ended.load(Ordering::Relaxed) == 0 {
-                std::thread::sleep(Duration::from_millis(200));
-                let began = guard.began.load(Ordering::Relaxed);
-                let slow = start.elapsed().as_millis() as u64 > began.saturating_add(PATIENCE.as_millis() as u64);
+                std::thread::sleep(TICK);
+                let now = guard.ticks.fetch_add(1, Ordering::Relaxed);
+                let slow = now > guard.began.load(Ordering::Relaxed).saturating_add(PATIENCE);
                 let large = memory().is_some_and(|m| m > MAX_MEMORY);
                 if slow || large {
                     let bytes = guard.bytes.lock().expect("not poisoned");
@@ -112,7 +131,7 @@ fn main() -> std::process::ExitCode {
         while Instant::now() < until {
             let bytes = input(target, &seeds, &mut rng);
             watched.bytes.lock().expect("not poisoned").clone_from(&bytes);
-            watched.began.store(start.elapsed().as_millis() as u64, Ordering::Relaxed);
+            watched.began.store(watched.ticks.load(Ordering::Relaxed), Ordering::Relaxed);
             let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| runner.run(&bytes)));
             watched.began.store(u64::MAX, Ordering::Relaxed);
             executions += 1;

@@ -86,10 +86,19 @@ pub fn validate(config: &ModelConfig, vocab: VocabSizes) -> Vec<ConfigProblem> {
             Msg::new("config.shared").arg("source", vocab.source).arg("target", vocab.target),
         ));
     }
-    for (name, stack) in [("encoder", &config.encoder), ("decoder", &config.decoder)] {
-        if let Some(stack) = stack {
-            self::stack(&mut found, config, name, stack);
+    let stacks = [("encoder", &config.encoder), ("decoder", &config.decoder)];
+    let stacks: Vec<_> = stacks.into_iter().filter_map(|(name, stack)| Some((name, stack.as_ref()?))).collect();
+    // What looks at one layer after the other expands those of both stacks.
+    for (name, stack) in &stacks {
+        let layers = count(stack);
+        if layers > MAX_LAYERS {
+            let why = Msg::new("config.layers").arg("value", layers).arg("most", MAX_LAYERS);
+            found.push(problem(format!("model.{name}.layers"), why));
+            return found;
         }
+    }
+    for (name, stack) in stacks {
+        self::stack(&mut found, config, name, stack);
     }
     positions(&mut found, config);
     if found.is_empty() {
@@ -220,16 +229,17 @@ fn attention(found: &mut Vec<ConfigProblem>, at: &str, a: &AttentionConfig) {
     }
 }
 
+/// Layers of a stack.
+fn count(stack: &StackConfig) -> usize {
+    stack.layers.iter().try_fold(0usize, |n, l| n.checked_add(l.repeat)).unwrap_or(usize::MAX)
+}
+
 fn stack(found: &mut Vec<ConfigProblem>, config: &ModelConfig, name: &str, stack: &StackConfig) {
     let at = format!("model.{name}.layers");
     for (i, _) in stack.layers.iter().enumerate().filter(|(_, l)| l.repeat == 0) {
         found.push(problem(format!("{at}[{i}].repeat"), Msg::new("config.no_layers")));
     }
-    let layers = stack.layers.iter().try_fold(0usize, |n, l| n.checked_add(l.repeat)).unwrap_or(usize::MAX);
-    if layers > MAX_LAYERS {
-        found.push(problem(at, Msg::new("config.layers").arg("value", layers).arg("most", MAX_LAYERS)));
-        return;
-    }
+    let layers = count(stack);
     for (i, l) in stack.layers.iter().enumerate() {
         layer(found, config, name, &format!("{at}[{i}]"), l);
     }

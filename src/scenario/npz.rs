@@ -79,7 +79,7 @@ fn unpacked(file: impl Read, size: u64) -> Result<Vec<u8>, Unpacked> {
     let head = (MAX_HEADER + 12) as u64;
     file.by_ref().take(head).read_to_end(&mut bytes).map_err(broken)?;
     // What is no array, or one with another amount of numbers than its shape says, is not unpacked any further.
-    if let Some(said) = said_size(&bytes)
+    if let Some(said) = said(&bytes).and_then(|said| said.size())
         && said != u128::from(size)
     {
         return Err(Unpacked::Unfit(format!("its shape needs {said} bytes, and it has {size}")));
@@ -125,24 +125,43 @@ fn header_fits(bytes: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// How many bytes an array of numbers has by its own description, which is part of them; `None` where that does not
-/// say.
-fn said_size(bytes: &[u8]) -> Option<u128> {
+/// What an array says of itself.
+#[derive(Debug, PartialEq)]
+struct Said {
+    /// Elements.
+    cells: u128,
+    /// Bytes of an element, where its type is a simple one.
+    width: Option<u128>,
+    /// Bytes of the description, which is part of the array.
+    head: usize,
+}
+
+impl Said {
+    /// Bytes of all; `None` where the type does not say.
+    fn size(&self) -> Option<u128> {
+        self.cells.checked_mul(self.width?)?.checked_add(self.head as u128)
+    }
+}
+
+/// `None` where there is no shape, or more elements than can be counted.
+fn said(bytes: &[u8]) -> Option<Said> {
     let range = header(bytes)?;
-    let end = range.end;
+    let head = range.end;
     let text = std::str::from_utf8(bytes.get(range)?).ok()?;
     let after = |name: &str| Some(text[text.find(name)? + name.len()..].trim_start_matches([' ', ':']));
-    let descr = after("'descr'")?.strip_prefix('\'')?;
-    let descr = &descr[..descr.find('\'')?];
-    let width: u128 = descr.get(2..)?.parse().ok()?;
+    let width = || -> Option<u128> {
+        let descr = after("'descr'")?.strip_prefix('\'')?;
+        let descr = &descr[..descr.find('\'')?];
+        let width: u128 = descr.get(2..)?.parse().ok()?;
+        // Strings of NumPy count in characters of four bytes.
+        Some(if descr.as_bytes()[1] == b'U' { width * 4 } else { width })
+    };
     let shape = after("'shape'")?.strip_prefix('(')?;
     let shape = &shape[..shape.find(')')?];
     let dims = shape.split(',').map(str::trim).filter(|d| !d.is_empty());
-    // Strings of NumPy count in characters of four bytes.
-    let width = if descr.as_bytes()[1] == b'U' { width * 4 } else { width };
     let cells =
         dims.map(|d| d.trim_end_matches('L').parse::<u128>().ok()).try_fold(1_u128, |n, d| n.checked_mul(d?))?;
-    cells.checked_mul(width)?.checked_add(end as u128)
+    Some(Said { cells, width: width(), head })
 }
 
 /// A number of IEEE 754 binary16, which the reader of arrays does not know.
@@ -186,6 +205,10 @@ fn array<T: Real>(bytes: &[u8]) -> Result<(Tensor<T>, Stored), String> {
         (|b| of(b, |x: u32| x.into()), Stored::Small("u4")),
         (|b| of(b, |x: u64| x as f64), Stored::Small("u8")),
     ];
+    // The reader takes memory for as many elements as the shape says before it looks at their type.
+    if said(bytes).is_none_or(|said| said.cells > bytes.len() as u128) {
+        return Err("?".to_owned());
+    }
     let mut descr = None;
     for (read, stored) in kinds {
         match read(bytes) {
@@ -262,15 +285,15 @@ mod tests {
     #[test]
     fn sizes_are_known_before_anything_is_unpacked() {
         let array = npy("'<f8'", "False", "(2, 3)", &[0; 48]);
-        assert_eq!(said_size(&array), Some(array.len() as u128));
+        assert_eq!(said(&array).and_then(|s| s.size()), Some(array.len() as u128));
         assert!(unpacked(&array[..], array.len() as u64).is_ok());
         let huge = npy("'<f8'", "False", "(1000000, 1000000)", &[0; 8]);
         let unfit = unpacked(&huge[..], huge.len() as u64);
         assert!(matches!(unfit, Err(Unpacked::Unfit(why)) if why.contains("8000000000")));
         let overflow = npy("'<f8'", "False", "(99999999999999999999, 99999999999999999999)", &[0; 8]);
-        assert_eq!(said_size(&overflow), None);
+        assert_eq!(said(&overflow).and_then(|s| s.size()), None);
         let scalar = npy("'<f4'", "False", "()", &[0; 4]);
-        assert_eq!(said_size(&scalar), Some(scalar.len() as u128));
+        assert_eq!(said(&scalar).and_then(|s| s.size()), Some(scalar.len() as u128));
     }
 
     #[test]
@@ -281,6 +304,8 @@ mod tests {
         assert_eq!(kind(&npy(pair, "False", "(1,)", &[0; 8])), pair);
         assert_eq!(kind(&npy("'<f4'", "False", "(3,)", &[0; 8])), "?");
         assert_eq!(kind(b"text"), "?");
+        // Of a type that is none, so that its size is not known, with more elements than bytes.
+        assert_eq!(kind(&npy("'<f<'", "False", "(1000000000000,)", &[0; 8])), "?");
         let nested = npy(&format!("{}'<f4'{}", "(".repeat(40), ")".repeat(40)), "False", "(1,)", &[0; 4]);
         assert!(header_fits(&nested).is_err());
         let deep = npy("'<f4'", "False", "(1, 1, 1, 1, 1, 1, 1, 1, 1)", &[0; 4]);

@@ -1,7 +1,9 @@
 //! Text to ids and back, by the `tokenizers` crate: from `tokenizer.json`, or from the vocabulary of a GGUF file.
 
+use std::fmt;
 use std::path::Path;
 
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value as Json;
 use tokenizers::{EncodeInput, NormalizedString, Normalizer as _};
 
@@ -70,7 +72,7 @@ impl Tokenizer {
     fn from_json(json: &[u8], file: String) -> Result<Self, Msg> {
         let broken = |why: String| Msg::new("source.tokenizer_broken").arg("file", &file).arg("why", escape(&why));
         // The crate takes JSON for granted in some of its parts.
-        serde_json::from_slice::<serde::de::IgnoredAny>(json).map_err(|e| broken(e.to_string()))?;
+        serde_json::from_slice::<Sound>(json).map_err(|e| broken(e.to_string()))?;
         let mut inner = tokenizers::Tokenizer::from_bytes(json).map_err(|e| broken(e.to_string()))?;
         // Settings of a batch, not of the text at hand.
         inner.with_padding(None);
@@ -161,6 +163,58 @@ impl Tokenizer {
     /// The piece with this id as a reader wants it: `Ġthe` as ` the`, a byte that is no text by itself as `⟨E6⟩`.
     pub fn readable(&self, id: u32) -> Option<String> {
         Some(readable(&self.token(id)?, self.byte_level))
+    }
+}
+
+/// JSON whose every text and number can be read; nothing of it is kept. What is merely skipped may have escapes that stand
+/// for no character.
+struct Sound;
+
+impl<'de> Deserialize<'de> for Sound {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(Sound)
+    }
+}
+
+impl<'de> Visitor<'de> for Sound {
+    type Value = Sound;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Sound, E> {
+        Ok(Sound)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Sound, E> {
+        Ok(Sound)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Sound, E> {
+        Ok(Sound)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Sound, E> {
+        Ok(Sound)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Sound, E> {
+        Ok(Sound)
+    }
+
+    fn visit_unit<E>(self) -> Result<Sound, E> {
+        Ok(Sound)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut all: A) -> Result<Sound, A::Error> {
+        while all.next_element::<Sound>()?.is_some() {}
+        Ok(Sound)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut all: A) -> Result<Sound, A::Error> {
+        while all.next_entry::<Sound, Sound>()?.is_some() {}
+        Ok(Sound)
     }
 }
 

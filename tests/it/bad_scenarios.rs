@@ -24,6 +24,7 @@ const CASES: &[Case] = &[
     ("corpus_missing", "3:29", "vocabulary.corpus_file", "tests/data/bad_scenarios/no_such.txt cannot be read: No such file or d", "give the text in `corpus`, or the name of a "),
     ("cross_attention_in_an_encoder", "8:29", "model.encoder.layers[0].cross_attention", "only a decoder layer beside an encoder can have cross-attention", "leave `cross_attention` out, or add an encod"),
     ("curly_quotes", "13:17", "title.zh", "text in quotes is needed here, not `“水课”`", r#"write text between straight double quotes: ""#),
+    ("decoder_of_four_billion_layers", "7:19", "model.decoder.layers", "4294967296 layers; 10000 are the most", "each group of layers counts `repeat` times"),
     ("dropout_of_1", "9:19", "model.dropout.attention", "a dropout rate lies from 0 to below 1, not at 1", "usual is 0.1; 0 is no dropout"),
     ("epsilon_is_nan", "9:16", "model.norm.eps", "ε must be a number that is not negative, not NaN", "usual are 1e-5 and 1e-6"),
     ("expected_of_another_size", "14:58", "expected[0].values", "3 values given, the tensor has 8", "give as many values as the slice has, row by"),

@@ -128,13 +128,18 @@ fn headers_that_lie_are_refused_before_anything_is_made() {
     assert_eq!(TensorFile::open(folder.path()).expect_err("a folder").key, "source.not_a_file");
 }
 
-/// A crate in between takes for granted that a decoder is JSON (found by `fuzz --target tokenizer`).
+/// A crate in between takes for granted that a decoder is JSON (found by `fuzz --target tokenizer`): a word that is none, and
+/// an escape that stands for no character.
 #[test]
 fn a_tokenizer_that_is_no_json_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("tokenizer.json");
-    let text = r#"{"version": "1.0", "added_tokens": [], "decoder": {"type": nuZl}, "model": {"type": "BPE"}}"#;
-    std::fs::write(&file, text).expect("written");
-    let msg = tui_transformer::source::tokenizer::Tokenizer::open(&file).expect_err("no JSON");
-    assert_eq!(msg.key, "source.tokenizer_broken");
+    for decoder in [r#"{"type": nuZl}"#, r#"{"type": "\udc00"}"#] {
+        let text = format!(
+            r#"{{"version": "1.0", "added_tokens": [], "decoder": {decoder}, "model": {{"type": "BPE"}}}}"#
+        );
+        std::fs::write(&file, text).expect("written");
+        let msg = tui_transformer::source::tokenizer::Tokenizer::open(&file).expect_err("no JSON");
+        assert_eq!(msg.key, "source.tokenizer_broken", "{decoder}");
+    }
 }
