@@ -241,7 +241,7 @@ impl Job<'_> {
             complain(&Msg::new("train.rate_0").arg("from", from).arg("over", over).render(self.lang));
         }
         let lessons = Lessons::new(self.session, self.run, self.rule.clone(), self.args.batch, seed);
-        let retention = Retention { every: (self.updates as u64 / 32).max(1), most: 64 };
+        let retention = Retention { every: (self.updates as u64 / 32).max(1), ..Retention::default() };
         let mut trainer = lessons.trainer(state, losses, retention);
         let mut progress = Progress::new(self.updates, self.lang);
         let mut stopped: Option<Stopped> = None;

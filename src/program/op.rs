@@ -408,24 +408,36 @@ impl Reduction {
 }
 
 impl Random {
-    fn bits(&self, i: u64) -> u64 {
-        mix(mix(mix(self.seed) ^ self.stream.wrapping_mul(0x9e37_79b9_7f4a_7c15)) ^ i)
+    /// What the bits of all elements have in common.
+    fn key(&self) -> u64 {
+        mix(mix(self.seed) ^ self.stream.wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
     /// Element `i` of the leaf. f32 keeps 24 bits so that a uniform number stays below 1; dropout compares 32
     /// bits with p in f64, whatever the run's type, so that f32 and f64 runs drop the same elements.
     #[inline]
     pub fn eval<T: Real>(&self, i: u64) -> T {
-        let bits = self.bits(i);
+        let bits = mix(self.key() ^ i);
         match self.kind {
             RandomKind::Uniform => match T::PRECISION {
-                Precision::F64 => T::from_f64((bits >> 11) as f64 / (1u64 << 53) as f64),
+                Precision::F64 => T::from_f64(unit(bits)),
                 Precision::F32 => T::from_f64((bits >> 40) as f64 / (1u64 << 24) as f64),
             },
             RandomKind::Dropout { rate } if ((bits >> 32) as f64) < rate * 4_294_967_296.0 => T::ZERO,
             RandomKind::Dropout { rate } => T::from_f64(1.0 / (1.0 - rate)),
         }
     }
+
+    /// The elements as uniform numbers in [0, 1) of 53 bits.
+    pub fn uniform(&self) -> impl Fn(usize) -> f64 + Copy + use<> {
+        let key = self.key();
+        move |i| unit(mix(key ^ i as u64))
+    }
+}
+
+/// The upper 53 bits as a number in [0, 1).
+fn unit(bits: u64) -> f64 {
+    (bits >> 11) as f64 / (1u64 << 53) as f64
 }
 
 /// The finaliser of `SplitMix64` (Steele, Lea and Flood 2014).

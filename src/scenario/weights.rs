@@ -361,11 +361,11 @@ fn idle(weights: &Weights, specs: &[ParamSpec]) -> Vec<String> {
 /// Numbers that are worth a thread to draw them.
 const DRAWN: usize = 1 << 14;
 
-/// Number `i` of the stream of `path`, uniform in [0, 1).
-fn uniform(seed: u64, path: &str, i: u64) -> f64 {
+/// The stream of random numbers of `path`, uniform in [0, 1).
+fn stream(seed: u64, path: &str) -> impl Fn(usize) -> f64 + Copy {
     use crate::program::{Random, RandomKind};
     let stream = path.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
-    Random { seed, stream, kind: RandomKind::Uniform }.eval::<f64>(i)
+    Random { seed, stream, kind: RandomKind::Uniform }.uniform()
 }
 
 /// A parameter that an initialiser makes: its numbers are drawn when they are first looked at.
@@ -388,29 +388,34 @@ fn draw<T: Real>(spec: &ParamSpec, init: Init, seed: u64) -> Vec<T> {
         (_, Init::Constant(c)) => Some(c),
         _ => None,
     };
-    let u = |i: usize| uniform(seed, &spec.path, i as u64);
-    let number = |i: usize| -> f64 {
-        if let Some(c) = fixed {
-            return c;
-        }
+    let mut data = vec![T::default(); n];
+    if let Some(c) = fixed {
+        data.fill(T::from_f64(c));
+        return data;
+    }
+    let u = stream(seed, &spec.path);
+    // Pairs, of which a normal distribution uses both numbers (Box and Muller 1958).
+    in_chunks(&mut data, 2, DRAWN, |from, part| {
+        let from_unit = |part: &mut [T], of: &dyn Fn(f64) -> f64| {
+            for (i, cell) in part.iter_mut().enumerate() {
+                *cell = T::from_f64(of(u(from + i)));
+            }
+        };
         match init {
             Init::Normal { mean, std } => {
-                // Box and Muller 1958; both numbers of a pair are used.
-                let (a, b) = (1.0 - u(i & !1), u(i | 1));
-                let radius = (-2.0 * libm::log(a)).sqrt();
-                let angle = std::f64::consts::TAU * b;
-                mean + std * radius * if i & 1 == 0 { libm::cos(angle) } else { libm::sin(angle) }
+                for (i, pair) in part.chunks_mut(2).enumerate() {
+                    let (a, b) = (1.0 - u(from + 2 * i), u(from + 2 * i + 1));
+                    let radius = (-2.0 * libm::log(a)).sqrt();
+                    let (sin, cos) = libm::sincos(std::f64::consts::TAU * b);
+                    for (cell, direction) in pair.iter_mut().zip([cos, sin]) {
+                        *cell = T::from_f64(mean + std * radius * direction);
+                    }
+                }
             }
-            Init::Uniform { low, high } => low + (high - low) * u(i),
-            Init::Xavier => (6.0 / (fan_in + fan_out) as f64).sqrt() * (2.0 * u(i) - 1.0),
-            Init::Kaiming => (1.0 / fan_in as f64).sqrt() * (2.0 * u(i) - 1.0),
-            Init::Constant(c) => c,
-        }
-    };
-    let mut data = vec![T::default(); n];
-    in_chunks(&mut data, 1, DRAWN, |from, part| {
-        for (i, cell) in part.iter_mut().enumerate() {
-            *cell = T::from_f64(number(from + i));
+            Init::Uniform { low, high } => from_unit(part, &|u| low + (high - low) * u),
+            Init::Xavier => from_unit(part, &|u| (6.0 / (fan_in + fan_out) as f64).sqrt() * (2.0 * u - 1.0)),
+            Init::Kaiming => from_unit(part, &|u| (1.0 / fan_in as f64).sqrt() * (2.0 * u - 1.0)),
+            Init::Constant(c) => part.fill(T::from_f64(c)),
         }
     });
     data

@@ -11,6 +11,7 @@ use crate::trace::train::State;
 use crate::trace::{
     AnyTrace, Bindings, Keep, PinnedSink, Rounder, Rounding, RunError, Settings, Trace, rerun, run_with,
 };
+use crate::with_any;
 
 impl Session {
     /// The trace of run `run`; where runs go on in threads, what there is of it.
@@ -111,7 +112,9 @@ impl Session {
                 Some(bytes) => Keep::within(program, T::PRECISION, bytes),
                 None => keep_of(program, T::PRECISION),
             };
-            let settings = Settings { keep, rounder, ..Settings::default() };
+            // Runs that share numbers share memory: what an edit lets go of, the next one takes.
+            let pool = donors.first().map_or_else(Arc::default, |donor| Arc::clone(donor.pool()));
+            let settings = Settings { keep, rounder, pool, ..Settings::default() };
             if held.is_empty() && (rounds || donors.is_empty()) {
                 let mut watching = Watching::new(&run.live, program, T::PRECISION);
                 return run_with(program, bindings, &settings, &mut watching);
@@ -133,6 +136,13 @@ impl Session {
                 AnyTrace::F32(go(run, b, rounder, &donors, self.budget)?)
             }
         })
+    }
+
+    /// Gives memory of numbers that were let go of back to the system.
+    pub fn give_back(&self) {
+        for made in self.runs.iter().filter_map(|run| run.trace.get()?.as_ref().ok()) {
+            with_any!(AnyTrace, made, t => t.pool().give_back());
+        }
     }
 
     /// Runs `run` afresh, keeping nothing; how long each node took, in nanoseconds.

@@ -76,6 +76,11 @@ impl<T: Real> Trace<T> {
         self.contract
     }
 
+    /// Where the memory of its values comes from, and goes to.
+    pub fn pool(&self) -> &Arc<Pool<T>> {
+        &self.pool
+    }
+
     /// The last node that ran, where a sink stopped the run.
     pub fn stopped(&self) -> Option<NodeId> {
         self.stopped

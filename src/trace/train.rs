@@ -169,6 +169,11 @@ impl<T: Real> State<T> {
         Self { update: 0, values: parameters }
     }
 
+    /// Bytes of its numbers.
+    pub fn bytes(&self) -> usize {
+        self.values.values().map(|value| value.shape().len() * size_of::<T>()).sum()
+    }
+
     /// The parameters, without the optimiser's memory.
     pub fn parameters(&self) -> impl Iterator<Item = (&Arc<str>, &Value<T>)> {
         self.values.iter().filter(|(path, _)| Name::parse(path).pass != Pass::Update)
@@ -224,18 +229,27 @@ pub enum Stopped {
     },
 }
 
-/// Which states a training run keeps: bounded, whatever the number of updates.
+/// Which states a training run keeps: bounded, whatever the number of updates and the size of the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
     /// Before every so many updates.
     pub every: u64,
     /// When there are more than this, every second one goes, and twice as many updates pass between them.
     pub most: usize,
+    /// Bytes that they take at most, all together; two are kept in any case.
+    pub bytes: usize,
 }
 
 impl Default for Retention {
     fn default() -> Self {
-        Self { every: 10, most: 64 }
+        Self { every: 10, most: 64, bytes: 1 << 30 }
+    }
+}
+
+impl Retention {
+    /// How many states of `bytes` each are kept at most.
+    fn most(&self, bytes: usize) -> usize {
+        self.most.min(self.bytes / bytes.max(1)).max(2)
     }
 }
 
@@ -261,7 +275,7 @@ impl<T: Real, B: FnMut(u64) -> Result<Arc<TrainStep>, BuildError>> Trainer<T, B>
             state,
             losses,
             kept: Vec::new(),
-            retention: Retention { every: retention.every.max(1), most: retention.most.max(2) },
+            retention: Retention { every: retention.every.max(1), ..retention },
             settings: Settings { timed: false, ..Settings::default() },
         }
     }
@@ -369,7 +383,7 @@ impl<T: Real, B: FnMut(u64) -> Result<Arc<TrainStep>, BuildError>> Trainer<T, B>
         if self.kept.last().is_some_and(|s| s.update >= update) {
             return;
         }
-        if self.kept.len() >= self.retention.most {
+        if self.kept.len() >= self.retention.most(self.state.bytes()) {
             let mut i = 0;
             self.kept.retain(|_| {
                 i += 1;

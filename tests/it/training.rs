@@ -210,7 +210,7 @@ fn sgd(
 #[test]
 fn any_update_opens_again_with_its_bits_and_memory_is_bounded() {
     let lesson = lesson(&Optimiser::default());
-    let retention = Retention { every: 4, most: 6 };
+    let retention = Retention { every: 4, most: 6, ..Retention::default() };
     let mut trainer = sgd(&lesson, retention);
     let mut before = Vec::new();
     for _ in 0..100 {

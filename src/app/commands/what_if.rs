@@ -161,6 +161,9 @@ fn undo_or_redo(app: &mut App, undo: bool) {
         (false, Ok(None)) => Msg::new("edit.nothing_to_redo"),
         (_, Ok(Some(what))) => {
             swap(edits, nav);
+            if undo {
+                nav.session.give_back();
+            }
             let key = if undo { "edit.undone" } else { "edit.redone" };
             let msg = Msg::new(key).arg("what", what).arg("left", edits.count(nav));
             return ui.say(Level::Done, msg);

@@ -149,7 +149,7 @@ impl Job<'_> {
     fn work<T: Real>(&self, start: &Bindings<T>, any: fn(Bindings<T>) -> AnyBindings, orders: &Receiver<Order>) {
         let lessons = || Lessons::new(self.session, self.run, self.rule.clone(), None, 0);
         let state = State { update: self.session.updates, values: start.clone() };
-        let retention = Retention { every: 1, most: KEPT };
+        let retention = Retention { every: 1, most: KEPT, ..Retention::default() };
         let mut trainer = lessons().trainer(state, Vec::new(), retention);
         let mut looking = lessons();
         // Where nobody listens any more, there is nothing to do either.
