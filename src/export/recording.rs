@@ -65,7 +65,8 @@ pub fn write(kind: Kind, trace: &AnyTrace, nodes: &[NodeId], out: &mut dyn Write
 /// A node's value as an array of NumPy.
 fn array<T: Real + WritableElement>(trace: &Trace<T>, id: NodeId, out: &mut dyn Write) -> io::Result<()> {
     fn whole<E: crate::tensor::Elem + WritableElement>(t: &Tensor<E>, out: &mut dyn Write) -> io::Result<()> {
-        let array = ArrayD::from_shape_vec(IxDyn(t.shape().dims()), t.pieces().flatten().copied().collect()).map_err(io::Error::other)?;
+        let array = ArrayD::from_shape_vec(IxDyn(t.shape().dims()), t.pieces().flatten().copied().collect())
+            .map_err(io::Error::other)?;
         array.write_npy(out).map_err(io::Error::other)
     }
     match trace.value(id) {

@@ -42,7 +42,8 @@ impl Slab {
     fn populate(self: &Arc<Self>) {
         for start in (0..self.0.len()).step_by(STRIDE) {
             let len = STRIDE.min(self.0.len() - start);
-            if Arc::strong_count(self) == 1 || self.0.advise_range(memmap2::Advice::PopulateWrite, start, len).is_err() {
+            if Arc::strong_count(self) == 1 || self.0.advise_range(memmap2::Advice::PopulateWrite, start, len).is_err()
+            {
                 break;
             }
         }

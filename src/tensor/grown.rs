@@ -136,7 +136,14 @@ mod tests {
     fn threads_that_go_on_from_one_get_one_row_each_or_none() {
         let start = Grown::new(&[0i64; 4], &[1; 4], 4, 1);
         let grown: Vec<_> = std::thread::scope(|s| {
-            let all: Vec<_> = (0..8).map(|i| s.spawn({ let start = &start; move || start.append(&[i; 4]) })).collect();
+            let all: Vec<_> = (0..8)
+                .map(|i| {
+                    s.spawn({
+                        let start = &start;
+                        move || start.append(&[i; 4])
+                    })
+                })
+                .collect();
             all.into_iter().map(|t| t.join().expect("joined")).collect()
         });
         assert_eq!(grown.iter().flatten().count(), 1);

@@ -113,7 +113,9 @@ pub fn evaluate<'a, T: Real>(
         }
         Op::Slice { axis, start, len } => moved(&[x(0)], node, pool, &Slice { axis: *axis, start: *start, len: *len }),
         // Each call of a decoding has the keys and values of the calls before it once more.
-        Op::Concat { axis } if matches!(node.name.last(), Role::KeyCache | Role::ValueCache) && node.inputs.len() == 2 => {
+        Op::Concat { axis }
+            if matches!(node.name.last(), Role::KeyCache | Role::ValueCache) && node.inputs.len() == 2 =>
+        {
             let (outer, _, inner) = split(&node.shape, *axis);
             Value::Float(Tensor::grown(node.shape, x(0).float(), x(1).float(), (outer, inner)))
         }

@@ -79,7 +79,9 @@ impl Keep {
         };
         let all_of = |node: &Node| node.shape.len() as u64 * each(node);
         let cost = |node: &Node| match node.name.last() {
-            Role::KeyCache | Role::ValueCache => (0, node.inputs.last().map_or(0, |&added| all_of(program.node(added)))),
+            Role::KeyCache | Role::ValueCache => {
+                (0, node.inputs.last().map_or(0, |&added| all_of(program.node(added))))
+            }
             Role::Residual(_) => (1, all_of(node)),
             _ => (2, all_of(node)),
         };

@@ -135,9 +135,8 @@ fn a_tokenizer_that_is_no_json_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("tokenizer.json");
     for decoder in [r#"{"type": nuZl}"#, r#"{"type": "\udc00"}"#] {
-        let text = format!(
-            r#"{{"version": "1.0", "added_tokens": [], "decoder": {decoder}, "model": {{"type": "BPE"}}}}"#
-        );
+        let text =
+            format!(r#"{{"version": "1.0", "added_tokens": [], "decoder": {decoder}, "model": {{"type": "BPE"}}}}"#);
         std::fs::write(&file, text).expect("written");
         let msg = tui_transformer::source::tokenizer::Tokenizer::open(&file).expect_err("no JSON");
         assert_eq!(msg.key, "source.tokenizer_broken", "{decoder}");
