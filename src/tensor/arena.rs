@@ -19,9 +19,6 @@ const FIRST_SLAB: usize = 8 << 20;
 const MOST_SLAB: usize = 256 << 20;
 /// Buffers start on a cache line.
 const LINE: usize = 64;
-/// Bytes that are asked for at a time.
-#[cfg(target_os = "linux")]
-const STRIDE: usize = 16 << 20;
 
 /// A range of zeroed pages.
 #[derive(Debug)]
@@ -30,27 +27,63 @@ struct Slab(MmapRaw);
 impl Slab {
     /// `None` where the system gives no such range.
     fn new(bytes: usize) -> Option<Arc<Self>> {
-        let map = MmapRaw::from(MmapMut::map_anon(bytes).ok()?);
-        // Where there are no huge pages, small ones do.
+        let slab = Self(MmapRaw::from(MmapMut::map_anon(bytes).ok()?));
         #[cfg(target_os = "linux")]
-        let _ = map.advise(memmap2::Advice::HugePage);
-        Some(Arc::new(Self(map)))
-    }
-
-    /// Has the system put memory behind all pages, in order, as long as somebody else uses them.
-    #[cfg(target_os = "linux")]
-    fn populate(self: &Arc<Self>) {
-        for start in (0..self.0.len()).step_by(STRIDE) {
-            let len = STRIDE.min(self.0.len() - start);
-            if Arc::strong_count(self) == 1 || self.0.advise_range(memmap2::Advice::PopulateWrite, start, len).is_err()
-            {
-                break;
-            }
-        }
+        slab.advise();
+        Some(Arc::new(slab))
     }
 
     #[cfg(not(target_os = "linux"))]
     fn populate(self: &Arc<Self>) {}
+}
+
+/// Huge pages. In a virtual machine whose host gives memory when it is first touched, a huge page that the guest has long
+/// been without costs as much as all its small ones, and small ones that were used a moment ago are still there: whether
+/// huge pages pay is measured while they are asked for.
+#[cfg(target_os = "linux")]
+mod huge {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::{Duration, Instant};
+
+    use memmap2::Advice;
+
+    use super::Slab;
+
+    /// Bytes that are asked for at a time: several huge pages.
+    const STRIDE: usize = 8 << 20;
+    /// A stride of huge pages takes a tenth of this, one of small pages about twice as much.
+    const PATIENCE: Duration = Duration::from_millis(2);
+
+    /// Huge pages were slow in this process.
+    static SLOW: AtomicBool = AtomicBool::new(false);
+
+    impl Slab {
+        /// Asks for huge pages, if they pay. Where there are none, small ones do.
+        pub(super) fn advise(&self) {
+            if self.0.len() > 2 * STRIDE && !SLOW.load(Ordering::Relaxed) {
+                let _ = self.0.advise(Advice::HugePage);
+                self.stride(0);
+            }
+        }
+
+        /// Puts memory behind one stride; whether there is any.
+        fn stride(&self, start: usize) -> bool {
+            let begun = Instant::now();
+            let len = STRIDE.min(self.0.len() - start);
+            let given = self.0.advise_range(Advice::PopulateWrite, start, len).is_ok();
+            if begun.elapsed() > PATIENCE && !SLOW.swap(true, Ordering::Relaxed) {
+                let _ = self.0.advise(Advice::NoHugePage);
+            }
+            given
+        }
+
+        /// Has the system put memory behind all pages, in order, as long as somebody else uses them.
+        pub(super) fn populate(self: &Arc<Self>) {
+            let mut strides = (0..self.0.len()).step_by(STRIDE);
+            while strides.next().is_some_and(|start| Arc::strong_count(self) > 1 && self.stride(start)) {}
+        }
+    }
 }
 
 /// Memory of one buffer.
