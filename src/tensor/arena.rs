@@ -27,10 +27,7 @@ struct Slab(MmapRaw);
 impl Slab {
     /// `None` where the system gives no such range.
     fn new(bytes: usize) -> Option<Arc<Self>> {
-        let slab = Self(MmapRaw::from(MmapMut::map_anon(bytes).ok()?));
-        #[cfg(target_os = "linux")]
-        slab.advise();
-        Some(Arc::new(slab))
+        Some(Arc::new(Self(MmapRaw::from(MmapMut::map_anon(bytes).ok()?))))
     }
 
     #[cfg(not(target_os = "linux"))]
@@ -59,29 +56,23 @@ mod huge {
     static SLOW: AtomicBool = AtomicBool::new(false);
 
     impl Slab {
-        /// Asks for huge pages, if they pay. Where there are none, small ones do.
-        pub(super) fn advise(&self) {
-            if self.0.len() > 2 * STRIDE && !SLOW.load(Ordering::Relaxed) {
-                let _ = self.0.advise(Advice::HugePage);
-                self.stride(0);
-            }
+        /// Has the system put memory behind all pages, in order, as long as somebody else uses them: huge ones, if they pay.
+        pub(super) fn populate(self: &Arc<Self>) {
+            let mut strides = (0..self.0.len()).step_by(STRIDE);
+            while strides.next().is_some_and(|start| Arc::strong_count(self) > 1 && self.stride(start)) {}
         }
 
         /// Puts memory behind one stride; whether there is any.
         fn stride(&self, start: usize) -> bool {
-            let begun = Instant::now();
             let len = STRIDE.min(self.0.len() - start);
+            // Where there are no huge pages, small ones do.
+            let huge = !SLOW.load(Ordering::Relaxed) && self.0.advise_range(Advice::HugePage, start, len).is_ok();
+            let begun = Instant::now();
             let given = self.0.advise_range(Advice::PopulateWrite, start, len).is_ok();
-            if begun.elapsed() > PATIENCE && !SLOW.swap(true, Ordering::Relaxed) {
-                let _ = self.0.advise(Advice::NoHugePage);
+            if huge && begun.elapsed() > PATIENCE {
+                SLOW.store(true, Ordering::Relaxed);
             }
             given
-        }
-
-        /// Has the system put memory behind all pages, in order, as long as somebody else uses them.
-        pub(super) fn populate(self: &Arc<Self>) {
-            let mut strides = (0..self.0.len()).step_by(STRIDE);
-            while strides.next().is_some_and(|start| Arc::strong_count(self) > 1 && self.stride(start)) {}
         }
     }
 }
