@@ -8,6 +8,7 @@ use rayon::prelude::*;
 
 use super::gemm::{self, Right};
 use super::mat::Mat;
+use super::processor::{self, Limit};
 use super::tile::{Tile, Tiled};
 use crate::tensor::{Precision, Real};
 
@@ -32,6 +33,8 @@ pub enum Kernel {
     Avx2,
     /// The crate `matrixmultiply`.
     Crate,
+    /// Multiplies, then adds, as a processor without fused multiply-add does.
+    Separate,
 }
 
 impl Kernel {
@@ -41,6 +44,7 @@ impl Kernel {
             Kernel::Avx512 => "AVX-512 tiles",
             Kernel::Avx2 => "AVX2 tiles",
             Kernel::Crate => "matrixmultiply",
+            Kernel::Separate => "separate multiplication and addition",
         }
     }
 
@@ -48,7 +52,7 @@ impl Kernel {
         match self {
             Kernel::Avx512 => f32::avx512().is_some(),
             Kernel::Avx2 => f32::avx2().is_some(),
-            Kernel::Crate => true,
+            Kernel::Crate | Kernel::Separate => true,
         }
     }
 
@@ -56,14 +60,20 @@ impl Kernel {
         match self {
             Kernel::Avx512 => T::avx512(),
             Kernel::Avx2 => T::avx2(),
-            Kernel::Crate => None,
+            Kernel::Crate | Kernel::Separate => None,
         }
     }
 }
 
-/// The kernels this processor can run, best first.
+/// The kernels this processor can run and [may](processor::limit) run, best first. They agree about every bit.
 pub fn kernels() -> impl Iterator<Item = Kernel> {
-    [Kernel::Avx512, Kernel::Avx2, Kernel::Crate].into_iter().filter(|kernel| kernel.is_available())
+    let all: &[Kernel] = match processor::limit() {
+        Limit::None => &[Kernel::Avx512, Kernel::Avx2, Kernel::Crate],
+        Limit::Avx2 => &[Kernel::Avx2, Kernel::Crate],
+        Limit::Portable => &[Kernel::Crate],
+        Limit::Separate => &[Kernel::Separate],
+    };
+    all.iter().copied().filter(|kernel| kernel.is_available())
 }
 
 fn best() -> Kernel {
@@ -97,7 +107,7 @@ fn run_as<T: Real, U: Tiled>(kernel: Kernel, a: Mat<T>, b: Mat<T>, out: &mut [T]
     let (a, b, out) = (a.cast::<U>(), b.cast::<U>(), cast_mut::<T, U>(out));
     match kernel.tile::<U>() {
         Some(tile) => gemm::multiply(tile, a, Right::Plain(b), out),
-        None => via_crate(a, b, out),
+        None => untiled(kernel, a, b, out),
     }
 }
 
@@ -175,7 +185,7 @@ fn packed_as<T: Real, U: Tiled>(a: Mat<T>, b: &PackedB<T>, out: &mut [T]) {
     let data = cast::<T, U>(&b.memory[b.start..]);
     match b.kernel.tile::<U>() {
         Some(tile) => gemm::multiply(tile, a, Right::Packed { data, n: b.n }, out),
-        None => via_crate(a, Mat::row_major(data, b.k, b.n), out),
+        None => untiled(b.kernel, a, Mat::row_major(data, b.k, b.n), out),
     }
 }
 
@@ -202,6 +212,30 @@ pub fn matmul_batched<'a, T: Real>(
         out.par_chunks_mut(m * n).enumerate().for_each(one);
     } else {
         out.chunks_mut(m * n).enumerate().for_each(one);
+    }
+}
+
+fn untiled<T: Real>(kernel: Kernel, a: Mat<T>, b: Mat<T>, out: &mut [T]) {
+    if kernel == Kernel::Separate { separate(a, b, out) } else { via_crate(a, b, out) }
+}
+
+/// The order of the contract, rounded after each multiplication.
+fn separate<T: Real>(a: Mat<T>, b: Mat<T>, out: &mut [T]) {
+    out.fill(T::ZERO);
+    let mut sums = vec![T::ZERO; b.cols];
+    for (i, out) in out.chunks_exact_mut(b.cols.max(1)).enumerate() {
+        for start in (0..a.cols).step_by(super::BLOCK) {
+            sums.fill(T::ZERO);
+            for p in start..a.cols.min(start + super::BLOCK) {
+                let x = a.data[i * a.row_stride + p * a.col_stride];
+                for (j, sum) in sums.iter_mut().enumerate() {
+                    *sum += x * b.data[p * b.row_stride + j * b.col_stride];
+                }
+            }
+            for (out, &sum) in out.iter_mut().zip(&sums) {
+                *out += sum;
+            }
+        }
     }
 }
 

@@ -19,6 +19,7 @@ mod gemm;
 mod mat;
 pub mod matmul;
 mod par;
+mod processor;
 pub mod reduce;
 pub mod shuffle;
 #[cfg(test)]

@@ -2,6 +2,9 @@
 
 use rayon::prelude::*;
 
+#[cfg(target_arch = "x86_64")]
+use super::processor::{Limit, limit};
+
 /// Elements a thread handles at a time: large enough to hide the cost of handing them over, small enough that a
 /// chunk of `f64` and its operands stay in the second-level cache.
 pub(super) const CHUNK: usize = 1 << 14;
@@ -38,13 +41,15 @@ pub(super) enum Width {
 pub(super) fn width() -> Width {
     #[cfg(target_arch = "x86_64")]
     {
-        if is_x86_feature_detected!("avx512f")
+        let limit = limit();
+        if limit == Limit::None
+            && is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512dq")
             && is_x86_feature_detected!("avx512vl")
         {
             return Width::Avx512;
         }
-        if is_x86_feature_detected!("avx2") {
+        if matches!(limit, Limit::None | Limit::Avx2) && is_x86_feature_detected!("avx2") {
             return Width::Avx2;
         }
     }

@@ -52,6 +52,7 @@ mod numerics;
 mod operators;
 mod optimisers;
 mod pictures;
+mod processors;
 mod quiz;
 mod recorded;
 mod recordings;
