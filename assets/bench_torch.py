@@ -151,7 +151,13 @@ def main():
         run()
         return time.perf_counter() - start
 
-    print(f"{args.threads} threads, {args.rounds} alternations, milliseconds")
+    def weights(case):
+        """Bytes of weights that one run of a decoding reads: those of all layers and of the output, for each token."""
+        return 64 * 4 * (12 * (12 * 768 * 768 + 13 * 768) + 50257 * 768) if case == "decode-64" else 0
+
+    here("read")
+    speed = 2**29 / min(here("read") for _ in range(5))
+    print(f"{args.threads} threads, {args.rounds} alternations, milliseconds; memory is read at {speed / 1e9:.1f} GB/s")
     print(f"{'case':16} {'ours':>9} {'torch':>9} {'ratio':>6} {'best':>6} {'first/warm':>10}")
     for name in args.cases or CASES:
         run = CASES[name]()
@@ -163,7 +169,8 @@ def main():
         pairs = [(here(case), there(run)) for _ in range(args.rounds)]
         a, b = (statistics.median(side) for side in zip(*pairs))
         best = min(p[0] for p in pairs) / min(p[1] for p in pairs)
-        print(f"{name:16} {a * 1e3:9.1f} {b * 1e3:9.1f} {a / b:6.2f} {best:6.2f} {first / a:10.2f}", flush=True)
+        reads = f"  {weights(case) / a / speed:.0%} of that speed" if weights(case) else ""
+        print(f"{name:16} {a * 1e3:9.1f} {b * 1e3:9.1f} {a / b:6.2f} {best:6.2f} {first / a:10.2f}{reads}", flush=True)
 
 
 if __name__ == "__main__":

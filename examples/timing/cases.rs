@@ -1,17 +1,9 @@
-//! Times runs of a few well-known shapes on demand, for a comparison with another framework in one session.
-//!
-//! `cargo run --release --example timing` reads names of cases from standard input, a line each, runs each once and
-//! prints its seconds: `assets/bench_torch.py` drives it, alternating with PyTorch. The first time of a case is that of
-//! its first run, into fresh memory; building the program is not counted.
-//!
-//! Cases: `forward-128-f32`, `forward-512-f32`, `forward-128-f64` (BERT-base's shape, every value recorded),
-//! `decode-64` (GPT-2 small's shape, 64 tokens with KV cache), `train` (an update of 6 layers of 256, 8 × 64 tokens, Adam).
+//! Runs of a few well-known shapes, to be timed.
 
-use std::collections::HashMap;
-use std::io::{BufRead, Write};
+use std::hint::black_box;
 use std::sync::Arc;
-use std::time::Instant;
 
+use rayon::prelude::*;
 use tui_transformer::model::config::ModelConfig;
 use tui_transformer::model::generate::{Barred, Calls, Choice, Part, generate};
 use tui_transformer::model::loss::Loss;
@@ -60,7 +52,7 @@ fn weights<T: Real>(config: &ModelConfig, vocab: VocabSizes) -> Bindings<T> {
 }
 
 /// A case: runs once.
-type Case = Box<dyn FnMut()>;
+pub type Case = Box<dyn FnMut()>;
 
 fn forward_case<T: Real>(tokens: usize) -> Case {
     let config = model(BERT);
@@ -122,23 +114,38 @@ fn train_case() -> Case {
     })
 }
 
-fn main() {
-    let mut cases: HashMap<String, Case> = HashMap::new();
-    for name in std::io::stdin().lock().lines().map_while(Result::ok) {
-        let case = cases.entry(name.clone()).or_insert_with(|| match &*name {
-            "forward-128-f32" => forward_case::<f32>(128),
-            "forward-512-f32" => forward_case::<f32>(512),
-            "forward-128-f64" => forward_case::<f64>(128),
-            "decode-64" => decode_case(64),
-            "train" => train_case(),
-            other => {
-                eprintln!("no case {other}");
-                std::process::exit(2);
-            }
-        });
-        let start = Instant::now();
-        case();
-        println!("{:.6}", start.elapsed().as_secs_f64());
-        std::io::stdout().flush().expect("someone listens");
-    }
+/// Bytes that the case `read` reads: more than any cache holds.
+pub const READ: usize = 512 << 20;
+
+/// Reads memory once, as fast as all threads together can.
+fn read_case() -> Case {
+    let data = vec![1_u64; READ / 8];
+    Box::new(move || {
+        let sum =
+            data.par_chunks(1 << 16).map(|part| part.iter().fold(0_u64, |sum, x| sum.wrapping_add(*x))).sum::<u64>();
+        black_box(sum);
+    })
+}
+
+/// Names and what they are.
+pub const CASES: [(&str, &str); 6] = [
+    ("forward-128-f32", "BERT-base's shape, 128 tokens, every value recorded"),
+    ("forward-512-f32", "the same with 512 tokens"),
+    ("forward-128-f64", "the same with 128 tokens in f64"),
+    ("decode-64", "GPT-2 small's shape, 64 tokens with KV cache"),
+    ("train", "an update of 6 layers of 256, 8 × 64 tokens, Adam"),
+    ("read", "512 MiB of memory, read once"),
+];
+
+/// The case of a name.
+pub fn case(name: &str) -> Option<Case> {
+    Some(match name {
+        "forward-128-f32" => forward_case::<f32>(128),
+        "forward-512-f32" => forward_case::<f32>(512),
+        "forward-128-f64" => forward_case::<f64>(128),
+        "decode-64" => decode_case(64),
+        "train" => train_case(),
+        "read" => read_case(),
+        _ => return None,
+    })
 }
