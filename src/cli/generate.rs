@@ -120,7 +120,7 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     let plan = plan(args, &session)?;
     let number = global.number_of(&session).unwrap_or_default();
     let mut made: Vec<Call> = Vec::new();
-    let mut out = io::stdout().lock();
+    let mut out = io::stdout();
     let progress = Progress::new(max_new(&plan.calls), lang);
     let mut failed = None;
     let mut stopped = false;

@@ -111,17 +111,12 @@ fn panel_rows<T: Tiled>(
         && b.row_stride == 1
         && columns.is_multiple_of(STREAM_COLUMNS)
     {
-        for start in (0..k).step_by(BLOCK) {
-            let kc = BLOCK.min(k - start);
-            let a = &packed[start * m..][..kc * m];
-            for j in (column..column + columns).step_by(STREAM_COLUMNS) {
-                let from = &b.data[start + j * b.col_stride..];
-                debug_assert!((STREAM_COLUMNS - 1) * b.col_stride + kc <= from.len());
-                // SAFETY: the instruction set is there; `a` holds kc steps of m rows; `from` starts at element (start, j) of
-                // a checked view that has kc more rows and STREAM_COLUMNS more columns; C has m rows and these columns,
-                // which this task owns.
-                unsafe { stream(kc, a.as_ptr(), from.as_ptr(), b.col_stride, c.get().add(j), n, start == 0) };
-            }
+        for j in (column..column + columns).step_by(STREAM_COLUMNS) {
+            let from = &b.data[j * b.col_stride..];
+            debug_assert!((STREAM_COLUMNS - 1) * b.col_stride + k <= from.len());
+            // SAFETY: the instruction set is there; `packed` holds k steps of m rows; `from` starts at column j of a checked
+            // view that has k rows and STREAM_COLUMNS more columns; C has m rows and these columns, which this task owns.
+            unsafe { stream(k, packed.as_ptr(), from.as_ptr(), b.col_stride, c.get().add(j), n) };
         }
         return;
     }

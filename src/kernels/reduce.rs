@@ -43,6 +43,39 @@ fn max<T: Real>(acc: T, x: T) -> T {
     if x > acc || x.is_nan() { x } else { acc }
 }
 
+/// Position of the largest of each row of `n` elements; the first of equals; the first NaN where there is one.
+///
+/// # Panics
+/// Where `n` is 0.
+pub fn argmax<T: Real>(x: &[T], n: usize) -> Vec<i64> {
+    let mut best = vec![0; x.len() / n];
+    let rows = (par::CHUNK / n).max(1);
+    best.par_chunks_mut(rows).zip(x.par_chunks(rows * n)).for_each(|(best, x)| {
+        for (best, row) in best.iter_mut().zip(x.chunks_exact(n)) {
+            *best = par::wide(|| largest(row)) as i64;
+        }
+    });
+    best
+}
+
+#[inline(always)]
+fn largest<T: Real>(row: &[T]) -> usize {
+    /// Elements that are looked at together: one of them is seldom larger than all before.
+    const TOGETHER: usize = 64;
+    let mut best = 0;
+    for (i, part) in row.chunks(TOGETHER).enumerate() {
+        let most = row[best];
+        if part.iter().fold(false, |any, x| any | (*x > most) | x.is_nan()) {
+            for (j, x) in part.iter().enumerate() {
+                if !row[best].is_nan() && (*x > row[best] || x.is_nan()) {
+                    best = i * TOGETHER + j;
+                }
+            }
+        }
+    }
+    best
+}
+
 fn rows<T: Real>(
     x: &[T],
     n: usize,
@@ -145,6 +178,17 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn the_first_of_the_largest_is_found() {
+        let row: Vec<f32> = (0..1000).map(|i| ((i * 7919) % 613) as f32).collect();
+        let first = row.iter().position(|x| *x == 612.0).expect("there");
+        let with = |at: usize, x: f32| [&row[..at], &[x], &row[at + 1..]].concat();
+        let rows = [row.clone(), with(70, f32::NAN), with(999, 1e9), with(0, f32::INFINITY), vec![-0.0; 1000]].concat();
+        assert_eq!(argmax(&rows, 1000), [first as i64, 70, 999, 0, 0]);
+        assert_eq!(argmax(&[f64::NAN, f64::NAN, 1.0], 3), [0]);
+        assert_eq!(argmax::<f64>(&[], 3), Vec::<i64>::new());
     }
 
     #[test]

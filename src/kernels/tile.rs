@@ -18,12 +18,12 @@ pub(super) type Run<T> = unsafe fn(usize, *const T, *const T, *mut T, usize, boo
 /// The processor has the instruction set; every element named is valid, and `src` and `dst` do not overlap.
 pub(super) type Transpose<T> = unsafe fn(*const T, usize, usize, usize, *mut T, usize);
 
-/// As [`Run`], for a B that is read once and lies contiguous along `k`, as weights do: `run(k, a, b, ldb, c, ldc, first)`.
-/// B is transposed in registers on the way, without being packed.
+/// Whole sums of a product whose B is read once and lies contiguous along `k`, as weights do: `stream(k, a, b, ldb, c, ldc)`.
+/// B is transposed in registers on the way, without being packed, and read from one end to the other.
 ///
 /// # Safety
 /// As [`Run`], except that `b[j·ldb + p]` is valid for `p < k`, `j < STREAM_COLUMNS`, and C has `STREAM_COLUMNS` columns.
-pub(super) type Stream<T> = unsafe fn(usize, *const T, *const T, usize, *mut T, usize, bool);
+pub(super) type Stream<T> = unsafe fn(usize, *const T, *const T, usize, *mut T, usize);
 
 /// Columns that a [`Stream`] covers.
 pub(super) const STREAM_COLUMNS: usize = 16;
@@ -106,6 +106,7 @@ mod x86 {
     use std::arch::x86_64::*;
 
     use super::{Run, Tile};
+    use crate::kernels::BLOCK;
 
     macro_rules! tile {
         (
@@ -191,34 +192,39 @@ mod x86 {
         ldb: usize,
         c: *mut f32,
         ldc: usize,
-        first: bool,
     ) {
         /// Elements ahead that a column is asked for: past the square at hand and the next.
         const AHEAD: usize = 64;
-        // SAFETY: columns of B are read below `k` (the last square through a mask), `a` at M a step, C at its M rows of
-        // one vector. What is prefetched may lie outside: that is a hint, and no access.
+        // SAFETY: columns of B are read below `k` (the last square of a block through a mask), `a` at M a step, C at its M
+        // rows of one vector. What is prefetched may lie outside: that is a hint, and no access.
         unsafe {
-            let mut acc = [_mm512_setzero_ps(); M];
-            for p in (0..k).step_by(16) {
-                let steps = (k - p).min(16);
-                let mask = (0xffff_u32 >> (16 - steps)) as __mmask16;
-                let rows: [__m512; 16] = std::array::from_fn(|j| {
-                    let from = b.add(j * ldb + p);
-                    _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(AHEAD).cast());
-                    _mm512_maskz_loadu_ps(mask, from)
-                });
-                let columns = square_f32x16(&rows);
-                for (q, b) in columns.into_iter().enumerate().take(steps) {
-                    for (i, acc) in acc.iter_mut().enumerate() {
-                        *acc = _mm512_fmadd_ps(_mm512_set1_ps(*a.add((p + q) * M + i)), b, *acc);
+            let mut total = [_mm512_setzero_ps(); M];
+            for start in (0..k).step_by(BLOCK) {
+                let end = k.min(start + BLOCK);
+                let mut acc = [_mm512_setzero_ps(); M];
+                for p in (start..end).step_by(16) {
+                    let steps = (end - p).min(16);
+                    let mask = (0xffff_u32 >> (16 - steps)) as __mmask16;
+                    // Near its end, a column is followed by the one that is read after it: 16 columns on.
+                    let ahead = if p + AHEAD < k { p + AHEAD } else { 16 * ldb + (p + AHEAD - k) };
+                    let rows: [__m512; 16] = std::array::from_fn(|j| {
+                        let column = b.add(j * ldb);
+                        _mm_prefetch::<_MM_HINT_T0>(column.wrapping_add(ahead).cast());
+                        _mm512_maskz_loadu_ps(mask, column.add(p))
+                    });
+                    let columns = square_f32x16(&rows);
+                    for (q, b) in columns.into_iter().enumerate().take(steps) {
+                        for (i, acc) in acc.iter_mut().enumerate() {
+                            *acc = _mm512_fmadd_ps(_mm512_set1_ps(*a.add((p + q) * M + i)), b, *acc);
+                        }
                     }
                 }
+                for (total, &acc) in total.iter_mut().zip(&acc) {
+                    *total = _mm512_add_ps(*total, acc);
+                }
             }
-            for (i, &acc) in acc.iter().enumerate() {
-                let c = c.add(i * ldc);
-                // As in the tiles: a block sum of −0 leaves a total of +0.
-                let before = if first { _mm512_setzero_ps() } else { _mm512_loadu_ps(c) };
-                _mm512_storeu_ps(c, _mm512_add_ps(before, acc));
+            for (i, &total) in total.iter().enumerate() {
+                _mm512_storeu_ps(c.add(i * ldc), total);
             }
         }
     }

@@ -203,7 +203,7 @@ impl Session {
         run: usize,
         calls: &Calls,
         cached: bool,
-        told: &mut dyn FnMut(&Call) -> bool,
+        told: &mut (dyn FnMut(&Call) -> bool + Send),
     ) -> Result<(), Failed> {
         self.can_generate(run, calls, cached).map_err(Failed::Build)?;
         let lengths = calls.lengths();
@@ -405,7 +405,7 @@ struct Watcher<'a> {
     call: Call,
     /// Scores of all candidates of a beam search.
     candidates: Vec<f64>,
-    told: &'a mut dyn FnMut(&Call) -> bool,
+    told: &'a mut (dyn FnMut(&Call) -> bool + Send),
 }
 
 /// The last position of each sequence: `[batch, token, vocab]` → `[batch][vocab]`.

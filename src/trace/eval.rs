@@ -142,7 +142,7 @@ pub fn evaluate<'a, T: Real>(
         Op::ArgMax => {
             let t = x(0).float();
             let n = t.shape().dims()[t.shape().rank() - 1];
-            Value::Int(Tensor::new(node.shape, t.data().chunks(n).map(argmax).collect::<Vec<_>>()))
+            Value::Int(Tensor::new(node.shape, kernels::argmax(t.data(), n)))
         }
         Op::ArgSort => {
             let t = x(0).float();
@@ -259,17 +259,6 @@ fn scatter_add<T: Real>(pick: Pick, base: &Tensor<T>, ids: &Tensor<i64>, source:
             }
         }
     }
-}
-
-/// Position of the largest; the first of equals; the first NaN where there is one.
-fn argmax<T: Real>(row: &[T]) -> i64 {
-    let mut best = 0;
-    for (i, &x) in row.iter().enumerate().skip(1) {
-        if !row[best].is_nan() && (x > row[best] || x.is_nan()) {
-            best = i;
-        }
-    }
-    best as i64
 }
 
 /// The order of `ArgSort`: descending, with NaN as the largest. It is total, which sorting relies on; equal values

@@ -19,8 +19,8 @@ pub enum Flow<T: Real> {
     Stop,
 }
 
-/// Sees every node's value as it is computed.
-pub trait Sink<T: Real> {
+/// Sees every node's value as it is computed, in a thread of the kernels' pool.
+pub trait Sink<T: Real>: Send {
     /// Called after each node, leaves included.
     fn node(&mut self, program: &Program, id: NodeId, value: &Value<T>) -> Flow<T>;
 
@@ -35,7 +35,7 @@ impl<T: Real> Sink<T> for () {
     }
 }
 
-impl<T: Real, F: FnMut(&Program, NodeId, &Value<T>) -> Flow<T>> Sink<T> for F {
+impl<T: Real, F: FnMut(&Program, NodeId, &Value<T>) -> Flow<T> + Send> Sink<T> for F {
     fn node(&mut self, program: &Program, id: NodeId, value: &Value<T>) -> Flow<T> {
         self(program, id, value)
     }
@@ -194,6 +194,24 @@ pub fn run<T: Real>(program: &Arc<Program>, bindings: &Bindings<T>) -> Result<Tr
 /// # Panics
 /// Where a kernel does not keep the accumulation contract on this machine.
 pub fn run_with<T: Real>(
+    program: &Arc<Program>,
+    bindings: &Bindings<T>,
+    settings: &Settings<T>,
+    sink: &mut impl Sink<T>,
+) -> Result<Trace<T>, RunError> {
+    among_kernels(program, || interpret(program, bindings, settings, sink))
+}
+
+/// Elements of a program from which on its kernels use several threads.
+const THREADED: usize = 1 << 16;
+
+/// Runs `f` in a thread of the pool that kernels divide their work in: one from outside would hand over each piece, and
+/// sleep until it is done.
+pub(super) fn among_kernels<R: Send>(program: &Program, f: impl FnOnce() -> R + Send) -> R {
+    if program.nodes().any(|(_, node)| node.shape.len() >= THREADED) { rayon::scope(|_| f()) } else { f() }
+}
+
+fn interpret<T: Real>(
     program: &Arc<Program>,
     bindings: &Bindings<T>,
     settings: &Settings<T>,

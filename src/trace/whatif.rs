@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::derive::Cell;
-use super::run::{bound_value, check_ids};
+use super::run::{among_kernels, bound_value, check_ids};
 use super::{Bindings, Flow, RunError, Settings, Sink, Trace, evaluate};
 use crate::kernels;
 use crate::program::{Affine, Constant, Leaf, Node, NodeId, Op, Program};
@@ -195,6 +195,16 @@ impl<T: Real> Trace<T> {
 /// # Panics
 /// Where a held cell lies outside its node.
 pub fn rerun<T: Real>(
+    program: &Arc<Program>,
+    bindings: &Bindings<T>,
+    held: &Arc<Pinned>,
+    settings: &Settings<T>,
+    donors: &[&Trace<T>],
+) -> Result<Trace<T>, RunError> {
+    among_kernels(program, || rerun_here(program, bindings, held, settings, donors))
+}
+
+fn rerun_here<T: Real>(
     program: &Arc<Program>,
     bindings: &Bindings<T>,
     held: &Arc<Pinned>,
