@@ -43,6 +43,9 @@ pub struct Args {
     /// LaTeX and Typst: a whole document.
     #[arg(long)]
     pub standalone: bool,
+    /// CSV and TSV: names in every row.
+    #[arg(long)]
+    pub repeat_names: bool,
     /// Write what each step reads too, in the formats for people.
     #[arg(long)]
     pub operands: bool,
@@ -88,6 +91,7 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
         array: selection.is_several(),
         derivations: args.derivations.limit() > 0,
         standalone: args.standalone,
+        repeat_names: args.repeat_names,
         ..Options::default()
     };
     let settings = Settings {
@@ -105,13 +109,13 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     let laid = Laid::of(&args.scenario, &args.inputs, &session, args.run.as_deref(), global, lang)?;
     args.target().write(args.force, |out| {
         let mut writer = Writer::begin(args.format(), &options, out)?;
-        for (at, step) in &chosen {
+        writer.each(&chosen, |(at, step)| {
             let mut doc = document(&session, &steps, *at, step, &settings).map_err(io::Error::other)?;
             if let Some(laid) = &laid {
                 laid.annotate(&mut doc, &session, step, number, lang);
             }
-            writer.step(&doc)?;
-        }
+            Ok(doc)
+        })?;
         writer.end().map(|_| ())
     })?;
     Ok(())

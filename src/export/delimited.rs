@@ -1,4 +1,5 @@
-//! CSV and TSV in long form: one row a cell, every cell, at full precision.
+//! CSV and TSV in long form: one row a cell, every cell, at full precision. The names of a step and a tensor are in the first
+//! row of each tensor, unless every row is to have them.
 //!
 //! A text field that a spreadsheet would take for a formula gets an apostrophe in front; numbers never do.
 
@@ -33,7 +34,7 @@ pub(super) fn step(out: &mut impl Write, options: &Options, doc: &StepDoc, delim
     }
     for tensor in &doc.tensors {
         let rank = tensor.shape.len();
-        let head = [
+        let mut head = [
             guarded(&doc.scenario),
             guarded(&doc.run),
             number.as_str().into(),
@@ -52,8 +53,11 @@ pub(super) fn step(out: &mut impl Write, options: &Options, doc: &StepDoc, delim
             let Some(cell) = tensor.values.get(flat) else {
                 break;
             };
-            for field in &head {
+            for field in &mut head {
                 writer.write_field(field.as_bytes())?;
+                if !options.repeat_names {
+                    *field = Cow::Borrowed("");
+                }
             }
             place.clear();
             for i in &index {

@@ -4,7 +4,7 @@
 //! formats for programs (JSON, CSV, TSV) hold every cell at full precision. Text from outside (tokens, titles)
 //! is escaped for its format and never reaches a terminal as it is.
 //!
-//! A [`Writer`] takes one step at a time, so that an export never holds more than one in memory.
+//! A [`Writer`] takes one step at a time, or one a thread, so that an export never holds more than those in memory.
 
 pub mod book;
 pub mod checkpoint;
@@ -29,6 +29,8 @@ mod tests;
 
 use std::io::{self, Write};
 use std::path::Path;
+
+use rayon::prelude::*;
 
 use crate::text::{Cells, Lang, Msg, NumberFormat};
 use doc::StepDoc;
@@ -139,6 +141,8 @@ pub struct Options {
     pub standalone: bool,
     /// Whether derivations are written.
     pub derivations: bool,
+    /// CSV and TSV: the names of a step and a tensor in every row, not in the first alone.
+    pub repeat_names: bool,
     /// Formats for people: most rows of a table.
     pub max_rows: usize,
     /// Formats for people: most columns of a table.
@@ -156,6 +160,7 @@ impl Default for Options {
             array: false,
             standalone: true,
             derivations: true,
+            repeat_names: false,
             max_rows: 40,
             max_columns: 20,
             max_blocks: 16,
@@ -195,21 +200,35 @@ impl<'o, W: Write> Writer<'o, W> {
     /// # Errors
     /// Those of `out`; `InvalidInput` for a tensor whose values do not fill its shape.
     pub fn step(&mut self, doc: &StepDoc) -> io::Result<()> {
-        doc.check()?;
-        let first = self.steps == 0;
+        lay_out(self.format, self.options, doc, self.steps == 0, &mut self.out)?;
         self.steps += 1;
-        let out = &mut self.out;
-        match self.format {
-            Format::Text => text::step(out, self.options, doc, first),
-            Format::Markdown => markdown::step(out, self.options, doc, first),
-            Format::Csv => delimited::step(out, self.options, doc, b','),
-            Format::Tsv => delimited::step(out, self.options, doc, b'\t'),
-            Format::Json => json::step(out, self.options, doc, first),
-            Format::Latex => latex::step(out, self.options, doc),
-            Format::Html => html::step(out, self.options, doc),
-            Format::Typst => typst::step(out, self.options, doc),
-            Format::Ipynb => ipynb::step(out, self.options, doc, first),
+        Ok(())
+    }
+
+    /// Writes the steps that `make` gives of `items`, in their order; as many at a time as there are threads are made and laid
+    /// out, so that memory holds no more than those.
+    ///
+    /// # Errors
+    /// As [`step`](Self::step), and those of `make`.
+    pub fn each<I: Sync>(
+        &mut self,
+        items: &[I],
+        make: impl Fn(&I) -> io::Result<StepDoc> + Sync,
+    ) -> io::Result<()> {
+        for group in items.chunks(rayon::current_num_threads().max(1)) {
+            let written = self.steps;
+            let one = |(i, item): (usize, &I)| {
+                let mut bytes = Vec::new();
+                lay_out(self.format, self.options, &make(item)?, written + i == 0, &mut bytes)?;
+                Ok(bytes)
+            };
+            let laid: Vec<io::Result<Vec<u8>>> = group.par_iter().enumerate().map(one).collect();
+            for bytes in laid {
+                self.out.write_all(&bytes?)?;
+                self.steps += 1;
+            }
         }
+        Ok(())
     }
 
     /// Ends the document and gives the sink back, flushed.
@@ -226,6 +245,22 @@ impl<'o, W: Write> Writer<'o, W> {
         }
         self.out.flush()?;
         Ok(self.out)
+    }
+}
+
+/// One step as the format has it.
+fn lay_out(format: Format, options: &Options, doc: &StepDoc, first: bool, out: &mut impl Write) -> io::Result<()> {
+    doc.check()?;
+    match format {
+        Format::Text => text::step(out, options, doc, first),
+        Format::Markdown => markdown::step(out, options, doc, first),
+        Format::Csv => delimited::step(out, options, doc, b','),
+        Format::Tsv => delimited::step(out, options, doc, b'\t'),
+        Format::Json => json::step(out, options, doc, first),
+        Format::Latex => latex::step(out, options, doc),
+        Format::Html => html::step(out, options, doc),
+        Format::Typst => typst::step(out, options, doc),
+        Format::Ipynb => ipynb::step(out, options, doc, first),
     }
 }
 

@@ -213,6 +213,28 @@ fn csv_reads_back_and_holds_every_cell() {
         let mut reader = csv::ReaderBuilder::new().delimiter(delimiter).from_reader(text.as_bytes());
         let read: Vec<f64> = reader.records().map(|r| r.unwrap()[12].parse().unwrap()).collect();
         assert_eq!(read, large);
+        // Names once a tensor, or in every row.
+        let named = |options: &Options| {
+            let text = written(format, std::slice::from_ref(&doc), options);
+            let mut reader = csv::ReaderBuilder::new().delimiter(delimiter).from_reader(text.as_bytes());
+            reader.records().filter(|r| !r.as_ref().unwrap()[7].is_empty()).count()
+        };
+        assert_eq!(named(&Options::default()), 1);
+        assert_eq!(named(&Options { repeat_names: true, ..Options::default() }), 5_000);
+    }
+}
+
+#[test]
+fn steps_made_side_by_side_are_the_same_document() {
+    let docs = [awkward(), usual(), awkward(), usual(), usual()];
+    for format in Format::ALL {
+        let options = several(Lang::En);
+        let mut writer = Writer::begin(format, &options, Vec::new()).expect("begins");
+        writer.each(&docs, |doc| Ok(doc.clone())).expect("writes");
+        let together = writer.end().expect("ends");
+        assert!(together == written(format, &docs, &options).into_bytes(), "{}", format.name());
+        let mut failing = Writer::begin(format, &options, Vec::new()).expect("begins");
+        assert!(failing.each(&[1, 2], |_| Err(io::Error::other("no"))).is_err());
     }
 }
 
