@@ -90,7 +90,7 @@ fn bert(c: &mut Criterion) {
     edited.insert(path.into(), value);
     let none = Arc::new(Pinned::default());
     group.bench_function("what-if of a weight in the first layer", |b| {
-        b.iter(|| black_box(rerun(&program, &edited, &none, &fresh(), &[&trace]).expect("runs")));
+        b.iter(|| black_box(rerun(&program, &edited, &none, &fresh(), &[&trace], &mut ()).expect("runs")));
     });
     // A head of the last layer: its part of `context [batch, head, token, d_v]` is 0.
     let node = program.find("encoder.11.self_attn.context").expect("there");
@@ -101,13 +101,13 @@ fn bert(c: &mut Criterion) {
     }
     let held = Arc::new(held);
     group.bench_function("what-if without a head of the last layer", |b| {
-        b.iter(|| black_box(rerun(&program, &bindings, &held, &fresh(), &[&trace]).expect("runs")));
+        b.iter(|| black_box(rerun(&program, &bindings, &held, &fresh(), &[&trace], &mut ()).expect("runs")));
     });
-    let without = rerun(&program, &bindings, &held, &fresh(), &[&trace]).expect("runs");
+    let without = rerun(&program, &bindings, &held, &fresh(), &[&trace], &mut ()).expect("runs");
     group.bench_function("undoing it", |b| {
         b.iter(|| {
             let donors = [&without, &trace];
-            black_box(rerun(&program, &bindings, &none, &fresh(), &donors).expect("runs"))
+            black_box(rerun(&program, &bindings, &none, &fresh(), &donors, &mut ()).expect("runs"))
         });
     });
     let computed = |t: &tui_transformer::trace::Trace<f32>| {
@@ -117,7 +117,7 @@ fn bert(c: &mut Criterion) {
     println!(
         "of {} nodes, {} are computed again for the weight, {} for the head",
         program.len(),
-        computed(&rerun(&program, &edited, &none, &fresh(), &[&trace]).expect("runs")),
+        computed(&rerun(&program, &edited, &none, &fresh(), &[&trace], &mut ()).expect("runs")),
         computed(&without),
     );
     group.finish();

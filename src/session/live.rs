@@ -1,7 +1,7 @@
 //! A run that goes on in a thread: how far it is, what it has computed so far, and how to stop it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, mpsc};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -26,6 +26,8 @@ pub(super) struct Live {
     done: AtomicU64,
     all: AtomicU64,
     parts: [OnceLock<AnyTrace>; PARTS],
+    /// What the same run computed before an edit; what cannot have changed is taken from it.
+    pub(super) donor: Mutex<Option<AnyTrace>>,
 }
 
 /// How far a run is.
@@ -53,6 +55,9 @@ fn weight(program: &Program, id: NodeId, precision: Precision) -> u64 {
     let cost = cost(program, id, precision);
     cost.flops + cost.read / 4 + 1_000
 }
+
+/// Work of a run, as [`weight`] counts it, from which on an edit does not wait for it.
+const LONG: u64 = 1 << 26;
 
 /// Counts the work of a run and publishes what is computed.
 pub(super) struct Watching<'a> {
@@ -109,6 +114,29 @@ impl Session {
     /// Lets runs go on in threads from now on: [`trace`](Self::trace) then gives what there is, and does not wait.
     pub fn in_background(self: &Arc<Self>) {
         let _ = self.own.set(Arc::downgrade(self));
+    }
+
+    /// Where `before`, or what this session is an edit of, lets its runs go on in threads and has looked at one that takes
+    /// long: lets those of this session do so too, which then take from `before` what cannot have changed. Whether it does.
+    pub fn carry_in_background(self: &Arc<Self>, before: &Session) -> bool {
+        let base = self.base().filter(|base| base.own.get().is_some());
+        let looked_at = |s: &Session, name: &str| {
+            let run = s.run_named(name)?;
+            s.runs[run].trace.get()?.as_ref().ok().cloned()
+        };
+        let Some(base) = base else { return false };
+        let long = |run: &super::Run| {
+            let seen = looked_at(before, &run.name).or_else(|| looked_at(base, &run.name));
+            seen.is_some() && run.program.nodes().map(|(id, _)| weight(&run.program, id, self.precision)).sum::<u64>() >= LONG
+        };
+        if !self.runs.iter().any(long) {
+            return false;
+        }
+        for run in &self.runs {
+            *run.live.donor.lock().unwrap_or_else(PoisonError::into_inner) = looked_at(before, &run.name);
+        }
+        self.in_background();
+        true
     }
 
     /// Begins run `run` in a thread unless it was, and gives what there is of it.

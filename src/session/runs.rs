@@ -1,7 +1,7 @@
 //! Executing a session's runs, when they are first looked at.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use super::generation::keep_of;
 use super::live::Watching;
@@ -36,7 +36,9 @@ impl Session {
                 let run = b.run_named(&r.name)?;
                 b.finished(run).ok()
             });
-            self.execute(r, self.rounding.map(Rounder::from), base.as_slice())
+            let before = r.live.donor.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let donors: Vec<&AnyTrace> = base.into_iter().chain(&before).collect();
+            self.execute(r, self.rounding.map(Rounder::from), &donors)
         });
         made.as_ref()
     }
@@ -47,7 +49,7 @@ impl Session {
     /// Where it cannot run.
     pub fn rounded(&self, run: usize, rounding: Rounding) -> Result<Arc<AnyTrace>, RunError> {
         let r = &self.runs[run];
-        let mut made = r.rounded.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut made = r.rounded.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(trace) = made.get(&rounding) {
             return Ok(Arc::clone(trace));
         }
@@ -123,7 +125,8 @@ impl Session {
                 let trace = run_with(program, bindings, &settings, &mut PinnedSink(held))?;
                 return Ok(trace.with_held(Arc::clone(held)));
             }
-            let trace = rerun(program, bindings, held, &settings, donors)?;
+            let mut watching = Watching::new(&run.live, program, T::PRECISION);
+            let trace = rerun(program, bindings, held, &settings, donors, &mut watching)?;
             Ok(trace.with_held(Arc::clone(held)))
         }
         Ok(match &*self.bindings_of(run) {

@@ -187,7 +187,7 @@ impl<T: Real> Trace<T> {
 
 /// A run of `program` with held cells that takes from `donors` whatever cannot have changed: the value of a node of
 /// the same path and operation whose operands have the same bits. Without donors everything is computed. Donors may
-/// be runs of other programs.
+/// be runs of other programs. The sink looks on, and may stop the run; it replaces nothing.
 ///
 /// # Errors
 /// As [`run_with`](super::run_with).
@@ -200,8 +200,9 @@ pub fn rerun<T: Real>(
     held: &Arc<Pinned>,
     settings: &Settings<T>,
     donors: &[&Trace<T>],
+    sink: &mut impl Sink<T>,
 ) -> Result<Trace<T>, RunError> {
-    among_kernels(program, || rerun_here(program, bindings, held, settings, donors))
+    among_kernels(program, || rerun_here(program, bindings, held, settings, donors, sink))
 }
 
 fn rerun_here<T: Real>(
@@ -210,6 +211,7 @@ fn rerun_here<T: Real>(
     held: &Arc<Pinned>,
     settings: &Settings<T>,
     donors: &[&Trace<T>],
+    sink: &mut impl Sink<T>,
 ) -> Result<Trace<T>, RunError> {
     let n = program.len();
     let mut next = Trace {
@@ -258,7 +260,13 @@ fn rerun_here<T: Real>(
                 kept = theirs.reshaped(node.shape);
             }
         }
+        let flow = sink.node(program, id, &kept);
         next.values[id.index()] = Some(kept);
+        sink.kept(&next, id);
+        if matches!(flow, Flow::Stop) {
+            next.stopped = Some(id);
+            break;
+        }
     }
     Ok(next)
 }

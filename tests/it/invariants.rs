@@ -153,7 +153,7 @@ fn holds<T: Real>(n: usize, stages: &[Stage], seed: u64, edited: usize) -> Resul
         let held = Arc::new(held);
         let none = Arc::new(Pinned::default());
         let with =
-            |held, donors: &[&Trace<T>]| rerun(&program, &given, held, &Settings::default(), donors).expect("runs");
+            |held, donors: &[&Trace<T>]| rerun(&program, &given, held, &Settings::default(), donors, &mut ()).expect("runs");
         let edited = with(&held, &[&trace]);
         same(&edited, &full)?;
         same(&with(&held, &[]), &full)?;

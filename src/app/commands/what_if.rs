@@ -129,6 +129,11 @@ fn apply(app: &mut App, text: &str, command: Result<Command, Slip>) {
         return ui.say(Level::Error, refused(&problems, ui.settings.lang));
     }
     swap(edits, nav);
+    // Begun, where it goes on in a thread; most end at once.
+    let _ = nav.session.trace(run.min(nav.session.runs.len() - 1));
+    if nav.session.going().is_some() {
+        return ui.say(Level::Done, Msg::new("edit.going").arg("what", what));
+    }
     let title = Msg::new("edit.done").arg("what", &what);
     match report(edits, nav, run) {
         Ok(report) => {

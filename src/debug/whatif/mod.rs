@@ -129,7 +129,9 @@ impl WhatIf {
             }
             Arc::new(self.base.edited(&scenario)?)
         };
-        if let Err((run, why)) = next.carry(&self.current) {
+        if !next.carry_in_background(&self.current)
+            && let Err((run, why)) = next.carry(&self.current)
+        {
             let msg = Msg::new("edit.cannot_run").arg("run", crate::text::escape(&next.runs[run].name)).arg("why", why);
             return Err(vec![Problem::new("", msg)]);
         }

@@ -293,3 +293,37 @@ fn undo_restores_and_shares() {
     go(&mut w, "training", "embed.weight[0,0] = 8");
     assert!(w.undone().is_empty());
 }
+
+/// An edit of a run that takes long does not wait for it where runs go on in threads; what comes of it is the same.
+#[test]
+fn a_long_run_goes_on_after_an_edit() {
+    let lines = ["encoder.0.self_attn.q[0,0,2,5] = 2", "encoder.0.ffn.hidden[0,3,7] = -1"];
+    let waited = opened(scenario("bert_block"));
+    let run = waited.run_named("encode").expect("a run");
+    waited.trace(run).expect("runs");
+    let mut waiting = WhatIf::new(Arc::clone(&waited));
+    let session = opened(scenario("bert_block"));
+    session.trace(run).expect("runs");
+    session.in_background();
+    let mut going = WhatIf::new(session);
+    for line in lines {
+        go(&mut waiting, "encode", line);
+        go(&mut going, "encode", line);
+        let edited = going.session();
+        assert!(edited.runs[run].name == "encode" && edited.trace(run).is_ok() || edited.progress(run).is_some());
+        let began = std::time::Instant::now();
+        while edited.trace(run).is_err() || edited.progress(run).is_some() {
+            assert!(began.elapsed() < std::time::Duration::from_mins(1), "it ends");
+            std::thread::yield_now();
+        }
+        let (a, b) = (edited.trace(run).expect("ended"), waiting.session().trace(run).expect("runs"));
+        for (id, node) in b.program().nodes() {
+            let (x, y) = (a.value(id), b.value(id));
+            assert!((0..node.shape.len()).all(|i| x.bits(i) == y.bits(i)), "{line}: {}", node.path);
+        }
+    }
+    assert!(differs(&going, "encode"));
+    going.undo().expect("undone");
+    going.undo().expect("undone");
+    assert!(Arc::ptr_eq(going.session(), going.base()));
+}
