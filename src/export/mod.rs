@@ -210,11 +210,7 @@ impl<'o, W: Write> Writer<'o, W> {
     ///
     /// # Errors
     /// As [`step`](Self::step), and those of `make`.
-    pub fn each<I: Sync>(
-        &mut self,
-        items: &[I],
-        make: impl Fn(&I) -> io::Result<StepDoc> + Sync,
-    ) -> io::Result<()> {
+    pub fn each<I: Sync>(&mut self, items: &[I], make: impl Fn(&I) -> io::Result<StepDoc> + Sync) -> io::Result<()> {
         for group in items.chunks(rayon::current_num_threads().max(1)) {
             let written = self.steps;
             let one = |(i, item): (usize, &I)| {

@@ -127,7 +127,8 @@ impl Session {
         let Some(base) = base else { return false };
         let long = |run: &super::Run| {
             let seen = looked_at(before, &run.name).or_else(|| looked_at(base, &run.name));
-            seen.is_some() && run.program.nodes().map(|(id, _)| weight(&run.program, id, self.precision)).sum::<u64>() >= LONG
+            seen.is_some()
+                && run.program.nodes().map(|(id, _)| weight(&run.program, id, self.precision)).sum::<u64>() >= LONG
         };
         if !self.runs.iter().any(long) {
             return false;

@@ -152,8 +152,9 @@ fn holds<T: Real>(n: usize, stages: &[Stage], seed: u64, edited: usize) -> Resul
         held.hold(Edit { cell, value: 0.25 });
         let held = Arc::new(held);
         let none = Arc::new(Pinned::default());
-        let with =
-            |held, donors: &[&Trace<T>]| rerun(&program, &given, held, &Settings::default(), donors, &mut ()).expect("runs");
+        let with = |held, donors: &[&Trace<T>]| {
+            rerun(&program, &given, held, &Settings::default(), donors, &mut ()).expect("runs")
+        };
         let edited = with(&held, &[&trace]);
         same(&edited, &full)?;
         same(&with(&held, &[]), &full)?;
