@@ -12,6 +12,7 @@ mod local;
 pub mod name;
 mod op;
 pub mod optimiser;
+mod part;
 mod path;
 mod role;
 mod serial;
@@ -32,6 +33,7 @@ pub use build::{BuildError, Builder};
 pub use cost::{Cost, cost, tile_traffic};
 pub use name::{Block, Local, Name, Pass, Role, Side, Site, Stack, Step, Within};
 pub use op::{Affine, Binary, Constant, Leaf, Mask, Op, Order, Pick, Random, RandomKind, Reduction, Unary, reason};
+pub use part::Part;
 pub use serial::{Blob, ProgramDoc};
 
 /// A node of a program.

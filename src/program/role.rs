@@ -393,25 +393,6 @@ impl Role {
         Role::Other(text.into())
     }
 
-    /// Whether it holds keys or values, or what they were reshaped to: its rows are those of the sequence that is read.
-    pub fn of_keys(&self) -> bool {
-        let text = self.to_string();
-        matches!(self, Role::Key | Role::Value)
-            || ["k_", "v_"].iter().any(|start| text.starts_with(start))
-            // Of a grouped product, what keys or values were reshaped to.
-            || text.ends_with("_right")
-    }
-
-    /// Whether it holds scores that a mask may still hide, or steps on the way to them.
-    pub fn is_score(&self) -> bool {
-        matches!(self, Role::MaskedScores | Role::Shifted) || self.to_string().starts_with("scores")
-    }
-
-    /// Whether it is a norm inside a block.
-    pub fn is_norm(&self) -> bool {
-        matches!(self, Role::QueryNorm | Role::KeyNorm | Role::QueryDownNorm | Role::KeyValueDownNorm)
-    }
-
     /// The role with this suffix to its text: `weights` and `_dropped` make [`Role::WeightsDropped`].
     #[must_use]
     pub fn suffixed(&self, suffix: &str) -> Self {

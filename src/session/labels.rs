@@ -58,9 +58,8 @@ impl Session {
     pub fn sentence_of(&self, run: usize, node: NodeId, axis: usize) -> (Side, Option<u32>) {
         let n = self.runs[run].program.node(node);
         let (name, call) = (&n.name, n.name.call);
-        let from_source =
-            n.shape.axes()[axis] == Axis::Key || matches!(name.last(), Role::Key | Role::Value | Role::KeyRotated);
-        let cross = matches!(name.site, Site::Layer(_, _, Block::CrossAttention));
+        let from_source = n.shape.axes()[axis] == Axis::Key || name.roles().any(Role::of_keys);
+        let cross = name.site.block() == Some(Block::CrossAttention);
         let source = name.site.side() == Some(Side::Source)
             || self.runs[run].inputs.target.is_none() && call.is_none()
             || cross && from_source;

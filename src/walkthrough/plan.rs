@@ -149,7 +149,19 @@ fn stage_key(program: &Program, id: NodeId, detail: Detail) -> StageKey {
         | ScopeKind::RmsNorm { .. }
         | ScopeKind::CrossEntropy { .. }
         | ScopeKind::Activation { .. } => return StageKey::Scope(node.scope),
-        _ => {}
+        ScopeKind::Group
+        | ScopeKind::Embedding
+        | ScopeKind::Stack
+        | ScopeKind::Layer
+        | ScopeKind::Attention
+        | ScopeKind::Tile
+        | ScopeKind::FeedForward
+        | ScopeKind::Linear
+        | ScopeKind::Residual
+        | ScopeKind::Output
+        | ScopeKind::Generation
+        | ScopeKind::Backward
+        | ScopeKind::Update => {}
     }
     match name.last() {
         Role::ScoresRaw | Role::Scores | Role::Mask | Role::MaskBias | Role::MaskedScores => group(Group::Scores),

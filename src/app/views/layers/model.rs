@@ -109,7 +109,9 @@ pub fn all_heads(nav: &Navigator, lang: Lang) -> Vec<Vec<TableModel>> {
     };
     let attention = match name.site.block() {
         Some(Block::CrossAttention) => Block::CrossAttention,
-        _ => Block::SelfAttention,
+        Some(Block::Layer | Block::SelfAttention | Block::FeedForward | Block::Norm(_) | Block::PostNorm(_)) | None => {
+            Block::SelfAttention
+        }
     };
     let find = |stack: Stack, layer: u32| {
         let weights = Name::of(Site::Layer(stack, layer, attention)).then(Role::Weights);

@@ -210,7 +210,16 @@ fn kind(scope: &ScopeKind) -> BlockKind {
         ScopeKind::Residual => BlockKind::Residual,
         ScopeKind::Output => BlockKind::Output,
         ScopeKind::CrossEntropy { .. } => BlockKind::Loss,
-        _ => BlockKind::Other,
+        ScopeKind::Group
+        | ScopeKind::Stack
+        | ScopeKind::Layer
+        | ScopeKind::Tile
+        | ScopeKind::Linear
+        | ScopeKind::Softmax { .. }
+        | ScopeKind::Activation { .. }
+        | ScopeKind::Generation
+        | ScopeKind::Backward
+        | ScopeKind::Update => BlockKind::Other,
     }
 }
 
