@@ -97,6 +97,26 @@ pub fn keys() -> Vec<&'static str> {
     keys
 }
 
+/// A text with each of its words that the catalogue has as `SPACE.WORD` in `lang`: `[head 2, d_k 4]` is `[头 2, d_k 4]` in
+/// the words of the axes.
+pub fn words(lang: Lang, space: &str, text: &str) -> String {
+    let inside = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while !rest.is_empty() {
+        let word = rest.find(|c| !inside(c)).unwrap_or(rest.len());
+        match find(&format!("{space}.{}", &rest[..word])) {
+            Some(key) => out.push_str(tr(lang, key)),
+            None => out.push_str(&rest[..word]),
+        }
+        rest = &rest[word..];
+        let between = rest.find(inside).unwrap_or(rest.len());
+        out.push_str(&rest[..between]);
+        rest = &rest[between..];
+    }
+    out
+}
+
 /// A message not yet rendered: a catalogue key and the values of its placeholders.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Msg {
@@ -132,7 +152,7 @@ impl Msg {
         Some(Self { key, args: self.args.clone() })
     }
 
-    /// The text in `lang`, placeholders filled in.
+    /// The text in `lang`, placeholders filled in; `{shape:axis}` with the words that the catalogue has as `axis.WORD`.
     pub fn render(&self, lang: Lang) -> String {
         let template = tr(lang, self.key);
         let mut out = String::with_capacity(template.len() + 16);
@@ -144,13 +164,15 @@ impl Msg {
                 out.push_str(&rest[open..]);
                 return out;
             };
-            let name = &tail[..close];
-            if let Some((_, value)) = self.args.iter().find(|(n, _)| *n == name) {
-                out.push_str(value);
-            } else {
-                out.push('{');
-                out.push_str(name);
-                out.push('}');
+            let (name, space) = tail[..close].split_once(':').unwrap_or((&tail[..close], ""));
+            match self.args.iter().find(|(n, _)| *n == name) {
+                Some((_, value)) if space.is_empty() => out.push_str(value),
+                Some((_, value)) => out.push_str(&words(lang, space, value)),
+                None => {
+                    out.push('{');
+                    out.push_str(&tail[..close]);
+                    out.push('}');
+                }
             }
             rest = &tail[close + 1..];
         }
@@ -175,6 +197,13 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         names
+    }
+
+    #[test]
+    fn words_of_axes_and_operations_are_those_of_the_language() {
+        let fact = Msg::new("tui.fact.shape").arg("path", "head.head").arg("shape", "[head 2, d_k 4]").arg("op", "matmul");
+        assert_eq!(fact.render(Lang::En), "head.head [head 2, d_k 4] · matmul");
+        assert_eq!(fact.render(Lang::Zh), "head.head [头 2, d_k 4] · 矩阵乘");
     }
 
     #[test]

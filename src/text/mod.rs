@@ -7,7 +7,7 @@ pub mod escape;
 pub mod number;
 pub mod width;
 
-pub use catalogue::{Lang, Msg, tr};
+pub use catalogue::{Lang, Msg, tr, words};
 pub use escape::{escape, escape_lines};
 pub use number::{NumberFormat, round_to};
 pub use width::{Align, Cells, width};

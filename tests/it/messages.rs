@@ -30,7 +30,7 @@ fn every_message_gets_its_arguments() {
     // Messages that whoever is asked adds to: the place of a problem, the file at hand, what was typed.
     let added = ["edit.mask_value", "edit.id_value", "edit.id_outside", "scenario.memory", "checkpoint.no_file"];
     let made = Regex::new(r#"Msg::new\(\s*"([a-z0-9_.]+)"\s*\)"#).expect("a pattern");
-    let place = Regex::new(r"\{([a-z_]+)\}").expect("a pattern");
+    let place = Regex::new(r"\{([a-z_]+)(?::[a-z]+)?\}").expect("a pattern");
     let mut files = Vec::new();
     sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut files);
     let (mut wrong, mut seen) = (Vec::new(), BTreeSet::new());

@@ -10,7 +10,7 @@ use crate::debug::whatif::Before;
 use crate::scenario::tokenise::Vocab;
 use crate::session::Labels;
 use crate::tensor::DType;
-use crate::text::NumberFormat;
+use crate::text::{Lang, NumberFormat, words};
 use crate::trace::AnyValue;
 use crate::trace::stats::{Mask, Tally};
 use crate::tui::colour::CellKind;
@@ -170,7 +170,7 @@ impl<'a> Source<'a> {
             .saturating_add(others.saturating_mul(widest));
         // Heading and column labels.
         let height = u16::try_from(p.rows).unwrap_or(u16::MAX).saturating_add(2);
-        (width.max(look.width(&self.heading())), height)
+        (width.max(look.width(&self.heading(look.lang))), height)
     }
 
     /// Whether colours are explained below: where its cells are numbers.
@@ -179,11 +179,11 @@ impl<'a> Source<'a> {
     }
 
     /// `Q1 4×2`, with the place on axes that are turned, counted as in titles: head 1 is the first.
-    pub fn heading(&self) -> String {
+    pub fn heading(&self, lang: Lang) -> String {
         let p = &self.table.plane;
         let mut text = format!("{} {}×{}", self.table.symbol, p.rows, p.cols);
         for (axis, at, n) in &p.fixed {
-            let _ = write!(text, " {} {}/{n}", axis.name(), at + 1);
+            let _ = write!(text, " {} {}/{n}", words(lang, "axis", axis.name()), at + 1);
         }
         text
     }

@@ -219,7 +219,7 @@ impl<'a> Stage<'a> {
             return 1;
         }
         let headings = plan.bands.first().map_or(0, |b| {
-            let width = |(i, width): &(usize, u16)| look.width(&self.sources[*i].heading()).min(*width) + layout::GAP;
+            let width = |(i, width): &(usize, u16)| look.width(&self.sources[*i].heading(look.lang)).min(*width) + layout::GAP;
             b.tables.last().map_or(0, |last| {
                 let before = &b.tables[..b.tables.len() - 1];
                 before.iter().map(|(_, w)| w + layout::GAP).sum::<u16>() + width(last)
@@ -247,7 +247,7 @@ impl<'a> Stage<'a> {
         } else {
             look.theme.dim
         };
-        let used = put(buf, area, (area.x, area.y), &source.heading(), area.width, style, look);
+        let used = put(buf, area, (area.x, area.y), &source.heading(look.lang), area.width, style, look);
         let mut body = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
         let in_heading = legend_in_heading(source, scale, area.width, look);
         if source.has_legend() && in_heading {
@@ -330,7 +330,7 @@ fn size_of(tables: &[(usize, usize)], signs: &[&str]) -> Option<(usize, usize)> 
 /// Whether the legend shares the line of the heading.
 fn legend_in_heading(source: &Source<'_>, scale: &Scale, width: u16, look: &Look) -> bool {
     let tail = look.width(&legend::tail(scale, source.digits, look));
-    let heading = look.width(&source.heading());
+    let heading = look.width(&source.heading(look.lang));
     width >= heading.saturating_add(2).saturating_add(IN_HEADING).saturating_add(tail.min(40))
 }
 

@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 
 use crate::app::app::App;
 use crate::app::views::costs::Costs;
-use crate::text::{Align, Lang, Msg, tr};
+use crate::text::{Align, Lang, Msg, tr, words};
 use crate::tui::draw::{Look, follow, put};
 use crate::tui::pictures::nothing;
 use crate::tui::screen::Shown;
@@ -53,7 +53,7 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: 
         let text = |column: Column| match column {
             Column::Path => name(),
             Column::Op if r.step.is_some() => Msg::new("tui.cost.ops").arg("count", r.ops).render(look.lang),
-            Column::Op => node.op.name().to_owned(),
+            Column::Op => words(look.lang, "op", node.op.name()),
             Column::In if r.step.is_some() => String::new(),
             Column::In => read(),
             Column::Out => dims(node.shape.dims()),

@@ -12,7 +12,7 @@ use crate::explain::line::MASKED_BELOW;
 use crate::explain::{Explainer, Style};
 use crate::session::Session;
 use crate::tensor::DType;
-use crate::text::{Msg, NumberFormat, escape};
+use crate::text::{self, Msg, NumberFormat, escape};
 use crate::trace::derive::Cell;
 use crate::tui::colour::CellKind;
 use crate::tui::draw::{Look, put};
@@ -304,7 +304,7 @@ impl<'a> Table<'a> {
             What::Apart => "B − A".to_owned(),
         };
         for (axis, at, n) in &p.fixed {
-            name = format!("{name} {}={at}/{n}", axis.name());
+            name = format!("{name} {} {}/{n}", text::words(look.lang, "axis", axis.name()), at + 1);
         }
         put(buf, area, (area.x, area.y), &name, area.width, look.theme.title, look);
         let body = Rect { y: area.y + 1.min(area.height), height: area.height.saturating_sub(1), ..area };

@@ -116,7 +116,7 @@ fn fill(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown)
     let used = match &source {
         Some(source) => {
             let (scale, labels) = (source.scale(app), Labelled::new(d, source.table));
-            put(buf, rest, (rest.x, rest.y), &source.heading(), rest.width, look.theme.title, look);
+            put(buf, rest, (rest.x, rest.y), &source.heading(look.lang), rest.width, look.theme.title, look);
             let line = Rect { y: rest.y + 1, height: 1, ..rest };
             legend::render(line, buf, &scale, app.ui.settings.digits, look);
             let place = Rect { y: rest.y + 2, height: rest.height - 2, ..rest };
