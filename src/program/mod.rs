@@ -8,6 +8,7 @@ pub mod autodiff;
 mod build;
 pub mod composite;
 mod cost;
+mod infer;
 mod local;
 pub mod name;
 mod op;
@@ -16,7 +17,9 @@ mod part;
 mod path;
 mod role;
 mod serial;
+mod stack;
 mod step;
+mod waves;
 
 use std::collections::HashMap;
 use std::fmt;

@@ -113,14 +113,9 @@ impl Role {
             | R::Shared
             | R::Mixed => Part::FeedForward,
             R::Residual(_) | R::SublayerDropped(_) => Part::Residual,
-            R::Ids
-            | R::Lookup
-            | R::TokenTypeIds
-            | R::TokenTypes
-            | R::Typed
-            | R::Summed
-            | R::Positions
-            | R::Dropped => Part::Embedding,
+            R::Ids | R::Lookup | R::TokenTypeIds | R::TokenTypes | R::Typed | R::Summed | R::Positions | R::Dropped => {
+                Part::Embedding
+            }
             R::Position | R::Denominators | R::Angle | R::Sin | R::Cos => Part::Position,
             R::Logits
             | R::Probs

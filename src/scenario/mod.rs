@@ -11,6 +11,7 @@ pub mod numbers;
 mod patch;
 pub mod place;
 pub mod reference;
+mod reference_page;
 pub mod rewrite;
 pub mod schema;
 pub mod symbols;

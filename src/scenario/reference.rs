@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 use serde_json::Value as Json;
 
 use super::diagnostic::nearest;
+pub use super::reference_page::markdown;
 use super::schema::Scenario;
 use crate::text::{Lang, Msg, escape, tr};
 
@@ -281,7 +282,7 @@ fn value_text(value: &Json, of: &Type, definitions: &Definitions) -> String {
 
 /// The description of `key` (`Type`, `Type.field`, `Type.Choice`, `Type.Choice.field`) in `lang`; `english` where there
 /// is none of its own.
-fn described<'d>(key: &str, english: &'d str, lang: Lang) -> &'d str {
+pub(super) fn described<'d>(key: &str, english: &'d str, lang: Lang) -> &'d str {
     if lang == Lang::En {
         return english;
     }
@@ -423,7 +424,7 @@ impl ChoiceDoc {
     }
 
     /// How it is written: `Xavier`, `By(number)`, `Normal(mean, std)`.
-    fn written(&self, lang: Lang) -> String {
+    pub(super) fn written(&self, lang: Lang) -> String {
         if let Some(fields) = &self.fields {
             let names: Vec<&str> = fields.iter().map(|f| f.name.as_str()).collect();
             return format!("{}({})", self.name, names.join(", "));
@@ -438,80 +439,13 @@ impl ChoiceDoc {
 
 impl FieldDoc {
     /// Whether it must be given, or what it is where it is left out.
-    fn given(&self, lang: Lang) -> String {
+    pub(super) fn given(&self, lang: Lang) -> String {
         match self.default.as_deref() {
             None => tr(lang, "reference.required").to_owned(),
             Some("None") => tr(lang, "reference.not_given").to_owned(),
             Some(default) => default.to_owned(),
         }
     }
-}
-
-/// The whole reference as Markdown.
-pub fn markdown(lang: Lang) -> String {
-    let mut out = String::new();
-    for t in types() {
-        let _ = writeln!(out, "### {}\n", t.name);
-        let _ = writeln!(out, "{}\n", described(&t.name, &t.doc, lang));
-        match &t.kind {
-            Kind::Fields(fields) => fields_table(&mut out, &t.name, fields, lang),
-            Kind::Choices(choices) => {
-                let _ = writeln!(
-                    out,
-                    "| {} | {} |\n|---|---|",
-                    tr(lang, "reference.choice"),
-                    tr(lang, "reference.meaning")
-                );
-                for c in choices {
-                    let key = format!("{}.{}", t.name, c.name);
-                    let _ = writeln!(out, "| `{}` | {} |", c.written(lang), cell(described(&key, &c.doc, lang)));
-                }
-                out.push('\n');
-                for c in choices {
-                    if let Some(fields) = c.fields.as_deref().filter(|f| !f.is_empty()) {
-                        let _ = writeln!(out, "`{}(…)`:\n", c.name);
-                        fields_table(&mut out, &format!("{}.{}", t.name, c.name), fields, lang);
-                    }
-                }
-            }
-        }
-    }
-    out.truncate(out.trim_end().len());
-    out.push('\n');
-    out
-}
-
-fn fields_table(out: &mut String, at: &str, fields: &[FieldDoc], lang: Lang) {
-    let heading = |key: &'static str| tr(lang, key);
-    let _ = writeln!(
-        out,
-        "| {} | {} | {} | {} |\n|---|---|---|---|",
-        heading("reference.field"),
-        heading("reference.type"),
-        heading("reference.default"),
-        heading("reference.meaning")
-    );
-    for f in fields {
-        let of = match f.of.inner() {
-            Some(name) => {
-                let link = format!("[{name}](#{})", name.to_lowercase());
-                f.of.show(lang).replace(name, &link)
-            }
-            None => f.of.show(lang),
-        };
-        let default = match &f.default {
-            Some(d) if d != "None" => format!("`{d}`"),
-            _ => f.given(lang),
-        };
-        let meaning = cell(described(&format!("{at}.{}", f.name), &f.doc, lang));
-        let _ = writeln!(out, "| `{}` | {} | {} | {meaning} |", f.name, cell(&of), cell(&default));
-    }
-    out.push('\n');
-}
-
-/// A vertical bar would end a cell of a table.
-fn cell(text: &str) -> String {
-    text.replace('|', "\\|")
 }
 
 /// The reference as plain text: all of it, or what `field` names: a place (`model.attention`), a type, or the name of a

@@ -23,6 +23,7 @@ mod steps;
 mod trace_folder;
 mod trace_open;
 pub mod training;
+mod written;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -49,12 +50,13 @@ pub use inputs::Inputs;
 pub use labels::Labels;
 use live::Live;
 pub use live::{Patient, Progress};
-pub use open::{Options, open, view};
+pub use open::{Options, open};
 pub use recorded::open_recording;
 pub use stages::{Table, stages};
 pub use steps::{ShownCell, Steps};
 pub use trace_folder::{RecordOptions, Written, globs};
 pub use trace_open::open_trace;
+pub use written::view;
 
 /// What a run is.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]

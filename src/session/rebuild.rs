@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use super::edits::resolve;
-use super::open::{find_view, open_beside, walkthrough};
+use super::open::open_beside;
+use super::written::{find_view, walkthrough};
 use super::{AnyBindings, Options, Run, Session};
 use crate::model::params::ParamSpec;
 use crate::scenario::Scenario;

@@ -5,9 +5,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use super::edits::resolve;
-use super::open::{new_run, walkthrough};
+use super::open::new_run;
 use super::trace_folder::SessionDoc;
 use super::training::optimiser;
+use super::written::walkthrough;
 use super::{AnyBindings, Inputs, Options, Run, RunKind, Session};
 use crate::program::{Blob, Program};
 use crate::scenario::diagnostic::Problem;

@@ -201,7 +201,8 @@ mod tests {
 
     #[test]
     fn words_of_axes_and_operations_are_those_of_the_language() {
-        let fact = Msg::new("tui.fact.shape").arg("path", "head.head").arg("shape", "[head 2, d_k 4]").arg("op", "matmul");
+        let fact =
+            Msg::new("tui.fact.shape").arg("path", "head.head").arg("shape", "[head 2, d_k 4]").arg("op", "matmul");
         assert_eq!(fact.render(Lang::En), "head.head [head 2, d_k 4] · matmul");
         assert_eq!(fact.render(Lang::Zh), "head.head [头 2, d_k 4] · 矩阵乘");
     }

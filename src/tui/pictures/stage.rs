@@ -219,7 +219,8 @@ impl<'a> Stage<'a> {
             return 1;
         }
         let headings = plan.bands.first().map_or(0, |b| {
-            let width = |(i, width): &(usize, u16)| look.width(&self.sources[*i].heading(look.lang)).min(*width) + layout::GAP;
+            let width =
+                |(i, width): &(usize, u16)| look.width(&self.sources[*i].heading(look.lang)).min(*width) + layout::GAP;
             b.tables.last().map_or(0, |last| {
                 let before = &b.tables[..b.tables.len() - 1];
                 before.iter().map(|(_, w)| w + layout::GAP).sum::<u16>() + width(last)
