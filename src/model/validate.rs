@@ -245,7 +245,7 @@ fn stack(found: &mut Vec<ConfigProblem>, config: &ModelConfig, name: &str, stack
     }
     shared_tables(found, config, name);
     let each = stack.weight_group_layers.unwrap_or(1);
-    if each == 0 || layers % each != 0 || each > 1 && stack.weight_groups.is_none() {
+    if each == 0 || !layers.is_multiple_of(each) || each > 1 && stack.weight_groups.is_none() {
         let field = format!("model.{name}.weight_group_layers");
         found.push(problem(field, Msg::new("config.weight_group_layers").arg("value", each).arg("layers", layers)));
         return;

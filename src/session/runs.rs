@@ -116,7 +116,7 @@ impl Session {
             };
             // Runs that share numbers share memory: what an edit lets go of, the next one takes.
             let pool = donors.first().map_or_else(Arc::default, |donor| Arc::clone(donor.pool()));
-            let settings = Settings { keep, rounder, pool, ..Settings::default() };
+            let settings = Settings { keep, pool, rounder, ..Settings::default() };
             if held.is_empty() && (rounds || donors.is_empty()) {
                 let mut watching = Watching::new(&run.live, program, T::PRECISION);
                 return run_with(program, bindings, &settings, &mut watching);
