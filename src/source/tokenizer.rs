@@ -1,9 +1,10 @@
 //! Text to ids and back, by the `tokenizers` crate: from `tokenizer.json`, or from the vocabulary of a GGUF file.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::path::Path;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value as Json;
 use tokenizers::{EncodeInput, NormalizedString, Normalizer as _};
 
@@ -73,6 +74,10 @@ impl Tokenizer {
         let broken = |why: String| Msg::new("source.tokenizer_broken").arg("file", &file).arg("why", escape(&why));
         // The crate takes JSON for granted in some of its parts.
         serde_json::from_slice::<Sound>(json).map_err(|e| broken(e.to_string()))?;
+        let merges = serde_json::from_slice::<Merges>(json).map_err(|e| broken(e.to_string()))?;
+        if let Some((a, b)) = merges.without_piece() {
+            return Err(Msg::new("source.tokenizer_merge").arg("file", &file).arg("a", escape(a)).arg("b", escape(b)));
+        }
         let mut inner = tokenizers::Tokenizer::from_bytes(json).map_err(|e| broken(e.to_string()))?;
         // Settings of a batch, not of the text at hand.
         inner.with_padding(None);
@@ -215,6 +220,76 @@ impl<'de> Visitor<'de> for Sound {
     fn visit_map<A: MapAccess<'de>>(self, mut all: A) -> Result<Sound, A::Error> {
         while all.next_entry::<Sound, Sound>()?.is_some() {}
         Ok(Sound)
+    }
+}
+
+/// What a `tokenizer.json` says of merges of pieces. Fields that are given twice are refused: which one counts is not ours to
+/// decide.
+#[derive(serde::Deserialize)]
+struct Merges {
+    #[serde(default)]
+    model: MergingModel,
+}
+
+#[derive(Default, serde::Deserialize)]
+struct MergingModel {
+    #[serde(default)]
+    vocab: Names,
+    #[serde(default)]
+    merges: Pairs,
+    #[serde(default)]
+    continuing_subword_prefix: Json,
+}
+
+/// Pieces of a vocabulary: the names of an object; other models write lists, and have no merges.
+#[derive(serde::Deserialize)]
+#[serde(untagged)]
+enum Names {
+    Pieces(HashMap<String, u32>),
+    Other(IgnoredAny),
+}
+
+impl Default for Names {
+    fn default() -> Self {
+        Self::Other(IgnoredAny)
+    }
+}
+
+/// Merges as they are written today, and as they were before.
+#[derive(serde::Deserialize)]
+#[serde(untagged)]
+enum Pairs {
+    Two(Vec<(String, String)>),
+    Line(Vec<String>),
+    Other(IgnoredAny),
+}
+
+impl Default for Pairs {
+    fn default() -> Self {
+        Self::Other(IgnoredAny)
+    }
+}
+
+impl Merges {
+    /// The first merge that joins what is no piece, or to no piece of the vocabulary. The crate copies each into a buffer as
+    /// long as the longest piece, and cuts the prefix of inner pieces off by bytes, both unchecked.
+    fn without_piece(&self) -> Option<(&str, &str)> {
+        let Names::Pieces(vocab) = &self.model.vocab else { return None };
+        let prefix = self.model.continuing_subword_prefix.as_str().unwrap_or_default();
+        let sound = |(a, b): &(&str, &str)| {
+            let joined = b.get(prefix.len()..).map(|rest| [a, rest].concat());
+            vocab.contains_key(*a) && vocab.contains_key(*b) && joined.is_some_and(|j| vocab.contains_key(&j))
+        };
+        match &self.model.merges {
+            Pairs::Two(pairs) => pairs.iter().map(|(a, b)| (a.as_str(), b.as_str())).find(|pair| !sound(pair)),
+            // A line that is no pair is an error of the crate's own.
+            Pairs::Line(lines) => lines
+                .iter()
+                .filter(|l| !l.starts_with("#version"))
+                .filter_map(|l| l.split_once(' '))
+                .find(|pair| !sound(pair)),
+            Pairs::Other(_) => None,
+        }
     }
 }
 

@@ -142,3 +142,42 @@ fn a_tokenizer_that_is_no_json_is_refused() {
         assert_eq!(msg.key, "source.tokenizer_broken", "{decoder}");
     }
 }
+
+/// A crate in between copies each merge into a buffer as long as the longest piece, and cuts prefixes off by bytes, unchecked
+/// (found by `fuzz --target tokenizer`).
+#[test]
+fn a_merge_that_makes_no_piece_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("tokenizer.json");
+    let open = |prefix: &str, vocab: &str, merges: &str| {
+        let text = format!(
+            r#"{{"version": "1.0", "added_tokens": [], "model": {{"type": "BPE", {prefix} "vocab": {{{vocab}}}, "merges": [{merges}]}}}}"#
+        );
+        std::fs::write(&file, text).expect("written");
+        tui_transformer::source::tokenizer::Tokenizer::open(&file)
+    };
+    let refused = |prefix: &str, vocab: &str, merges: &str| {
+        let msg = open(prefix, vocab, merges).expect_err(merges);
+        assert_eq!(msg.key, "source.tokenizer_merge", "{prefix} {merges}");
+        msg.render(tui_transformer::text::Lang::En)
+    };
+    let hash = r###""continuing_subword_prefix": "##","###;
+    // Longer than every piece; a part that is no piece; joined to no piece although one is as long; as one line.
+    let said = refused("", r#""aa": 0, "bb": 1"#, r#"["aa", "bb"]"#);
+    assert!(said.contains("`aa`") && said.contains("`bb`"), "{said}");
+    refused("", r#""a": 0, "ab": 1"#, r#"["a", "b"]"#);
+    refused("", r#""a": 0, "b": 1, "abc": 2"#, r#"["a", "b"]"#);
+    refused("", r#""aa": 0, "bb": 1"#, r#""aa bb""#);
+    // Shorter than the prefix, and a prefix that ends inside a character.
+    refused(hash, r#""a": 0, "b": 1, "ab": 2"#, r#"["a", "b"]"#);
+    refused(hash, r##""a": 0, "#水": 1, "a水": 2"##, r##"["a", "#水"]"##);
+    // What is sound opens, and joins.
+    for (prefix, vocab, merges) in [
+        ("", r#""a": 0, "b": 1, "ab": 2"#, r#"["a", "b"]"#),
+        ("", r#""a": 0, "b": 1, "ab": 2"#, r##""#version: 0.2", "a b""##),
+        (hash, r###""a": 0, "##b": 1, "ab": 2"###, r###"["a", "##b"]"###),
+    ] {
+        let tokenizer = open(prefix, vocab, merges).expect(merges);
+        assert_eq!(tokenizer.encode("ab", None, false).expect("known").ids, [2], "{prefix} {merges}");
+    }
+}
