@@ -468,8 +468,8 @@ impl Runner {
                 let mut app = self.app();
                 for line in text.lines().take(4) {
                     if let Ok(action) = Action::parse(line.trim()) {
-                        // Training and searches through all updates take their time.
-                        if !line.trim_start().starts_with("train") {
+                        // Training takes its time, also by a short name (`tra 65536`).
+                        if !matches!(action, Action::Train(_)) {
                             let _ = app.act(action);
                         }
                     }
