@@ -211,11 +211,12 @@ pub(super) fn among_kernels<R: Send>(program: &Program, f: impl FnOnce() -> R + 
     if program.nodes().any(|(_, node)| node.shape.len() >= THREADED) { rayon::scope(|_| f()) } else { f() }
 }
 
+/// Compiled once a number type, not once a sink.
 fn interpret<T: Real>(
     program: &Arc<Program>,
     bindings: &Bindings<T>,
     settings: &Settings<T>,
-    sink: &mut impl Sink<T>,
+    sink: &mut dyn Sink<T>,
 ) -> Result<Trace<T>, RunError> {
     let n = program.len();
     let mut trace = Trace {

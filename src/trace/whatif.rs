@@ -211,7 +211,7 @@ fn rerun_here<T: Real>(
     held: &Arc<Pinned>,
     settings: &Settings<T>,
     donors: &[&Trace<T>],
-    sink: &mut impl Sink<T>,
+    sink: &mut dyn Sink<T>,
 ) -> Result<Trace<T>, RunError> {
     let n = program.len();
     let mut next = Trace {
