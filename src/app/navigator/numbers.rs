@@ -15,7 +15,7 @@ use crate::session::locate::step_of;
 use crate::session::{Session, Steps};
 use crate::text::Msg;
 use crate::trace::stats::Tally;
-use crate::trace::{AnyTrace, AnyValue, Rounding};
+use crate::trace::{AnyTrace, Rounding};
 
 /// A trace that is shown.
 pub enum TraceRef<'a> {
@@ -35,9 +35,6 @@ impl std::ops::Deref for TraceRef<'_> {
     }
 }
 
-/// Something of the nodes of a session's runs, by how they are rounded.
-type ByNode<T> = RefCell<OfSession<HashMap<(usize, NodeId, Option<Rounding>), T>>>;
-
 /// The steps listed, and the step of each node.
 type StepsOfNodes = (Arc<Steps>, Arc<Vec<Option<usize>>>);
 
@@ -46,7 +43,6 @@ type StepsOfNodes = (Arc<Steps>, Arc<Vec<Option<usize>>>);
 pub struct Numbers {
     round: Option<Rounding>,
     coming: Option<Coming>,
-    norms: ByNode<f64>,
     /// Steps of the nodes of each run, in the steps that were listed then.
     steps: RefCell<OfSession<HashMap<usize, StepsOfNodes>>>,
     /// Ranges and counts of every cell, pyramids, pictures.
@@ -147,32 +143,14 @@ pub fn rounded_words(rounding: Rounding) -> Msg {
     }
 }
 
-/// Mean Euclidean norm of the rows.
-fn row_norm(value: &AnyValue) -> f64 {
-    let shape = *value.shape();
-    let width = shape.dims().last().copied().unwrap_or(1).max(1);
-    let rows = shape.len() / width;
-    let norm = |r: usize| (0..width).map(|c| value.get(r * width + c).powi(2)).sum::<f64>().sqrt();
-    (0..rows).map(norm).sum::<f64>() / rows.max(1) as f64
-}
-
 /// Cells up to which a table is searched, or copied as text.
 pub const MAX_SCANNED: usize = 1 << 16;
 
 impl Navigator {
-    /// Mean Euclidean norm of a tensor's rows, NaN where it was not computed.
-    pub fn mean_norm(&self, run: usize, node: NodeId) -> f64 {
-        let key = (run, node, self.round());
-        if let Some(norm) = self.numbers.norms.borrow().get(&self.session).and_then(|c| c.get(&key)) {
-            return *norm;
-        }
-        let value = self.trace(run).and_then(|t| t.get(node));
-        let norm = value.map_or(f64::NAN, |v| row_norm(&v));
-        if self.session.progress(run).is_some() {
-            return norm;
-        }
-        self.numbers.norms.borrow_mut().get_mut(&self.session).insert(key, norm);
-        norm
+    /// Mean Euclidean norm of a tensor's rows; `None` while they are read, and where they were not computed.
+    pub fn mean_norm(&self, run: usize, node: NodeId) -> Option<f64> {
+        let rows = self.numbers.measures.rows(self.origin(run, node), None)?;
+        Some(rows.mean_norm(0..rows.norms.len()))
     }
 
     /// How long the ops of a run take, as the median of several runs; `None` while it is measured.

@@ -86,8 +86,8 @@ pub(in crate::tui) fn norm(app: &App, block: &Block) -> f64 {
         let n = app.nav.session.runs[*run].program.node(*node);
         !matches!(n.op, Op::Leaf(_)) && n.dtype == DType::Float
     };
-    let norm = block.result.filter(computed).map_or(0.0, |(run, node)| app.nav.mean_norm(run, node));
-    if norm.is_finite() { norm } else { 0.0 }
+    let norm = block.result.filter(computed).and_then(|(run, node)| app.nav.mean_norm(run, node));
+    norm.filter(|x| x.is_finite()).unwrap_or(0.0)
 }
 
 /// `▣ attention  4×4   17–30`, on the heat of its norm.
