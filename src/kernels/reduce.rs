@@ -65,7 +65,10 @@ fn largest<T: Real>(row: &[T]) -> usize {
     let mut best = 0;
     for (i, part) in row.chunks(TOGETHER).enumerate() {
         let most = row[best];
-        if part.iter().fold(false, |any, x| any | (*x > most) | x.is_nan()) {
+        // Without branches, so that it becomes vector instructions.
+        #[allow(clippy::needless_bitwise_bool)]
+        let any = part.iter().fold(false, |any, x| any | (*x > most) | x.is_nan());
+        if any {
             for (j, x) in part.iter().enumerate() {
                 if !row[best].is_nan() && (*x > row[best] || x.is_nan()) {
                     best = i * TOGETHER + j;
