@@ -297,6 +297,25 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_wanted_is_not_unpacked() {
+        let mut archive = zip::ZipWriter::new(Cursor::new(Vec::new()));
+        let stored = zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
+        for (name, value) in [("a", 1.5_f64), ("b", 2.5)] {
+            archive.start_file(format!("{name}.npy"), stored).expect("begins");
+            let data = value.to_le_bytes().repeat(1000);
+            std::io::Write::write_all(&mut archive, &npy("'<f8'", "False", "(1000,)", &data)).expect("writes");
+        }
+        let mut bytes = archive.finish().expect("ends").into_inner();
+        // Read to its end, the second array does not have the checksum that the archive says.
+        let at = bytes.windows(8).rposition(|w| w == 2.5_f64.to_le_bytes()).expect("its numbers");
+        bytes[at] ^= 1;
+        let first = read::<f64>(&bytes, &|name| name == "a").expect("what is wanted is whole");
+        assert!(first.numbers.contains_key("a") && first.skipped.contains("b"));
+        let all = read::<f64>(&bytes, &|_| true).err().expect("the second is damaged");
+        assert!(all.starts_with("b.npy"), "{all}");
+    }
+
+    #[test]
     fn what_is_no_array_of_numbers_is_named() {
         let kind = |bytes: &[u8]| array::<f64>(bytes).expect_err("no numbers");
         assert_eq!(kind(&npy("'<c8'", "False", "(1,)", &[0; 8])), "<c8");
