@@ -86,6 +86,9 @@ impl Role {
             | R::MaskedScores
             | R::Shifted
             | R::ScoresPositioned
+            | R::ScoresCapped
+            | R::ScoresCappedRatio
+            | R::ScoresCappedTanh
             | R::ScoresBiased
             | R::ScoresWithSink => Part::Scores,
             R::Mask | R::MaskZero | R::MaskBias => Part::Mask,

@@ -139,6 +139,12 @@ pub enum Role {
     KeyValueLatent,
     /// Scores with what positions add.
     ScoresPositioned,
+    /// Scores brought into an open interval around 0: c·tanh(scores/c).
+    ScoresCapped,
+    /// Scores divided by the cap.
+    ScoresCappedRatio,
+    /// The hyperbolic tangent of that.
+    ScoresCappedTanh,
     /// Scores with a relative bias.
     ScoresBiased,
     /// Scores and the sink's.
