@@ -65,7 +65,7 @@ impl Kernel {
     }
 }
 
-/// The kernels this processor can run and [may](processor::limit) run, best first. They agree about every bit.
+/// The kernels this processor can run and may run, best first. They agree about every bit.
 pub fn kernels() -> impl Iterator<Item = Kernel> {
     let all: &[Kernel] = match processor::limit() {
         Limit::None => &[Kernel::Avx512, Kernel::Avx2, Kernel::Crate],
