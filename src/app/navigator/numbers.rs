@@ -35,8 +35,35 @@ impl std::ops::Deref for TraceRef<'_> {
     }
 }
 
-/// The steps listed, and the step of each node.
-type StepsOfNodes = (Arc<Steps>, Arc<Vec<Option<usize>>>);
+/// The steps listed, the step of each node, and the nodes of each step.
+type StepsOfNodes = (Arc<Steps>, Arc<Vec<Option<usize>>>, Arc<NodesOfSteps>);
+
+/// The nodes that steps show, or that lead to what they show.
+#[derive(Debug, Default)]
+pub struct NodesOfSteps {
+    /// By step, then in the order in which they are computed.
+    nodes: Vec<NodeId>,
+    /// Where each step's begin; one more than there are steps.
+    starts: Vec<usize>,
+}
+
+impl NodesOfSteps {
+    fn new(steps: usize, of_nodes: &[Option<usize>]) -> Self {
+        let mut all: Vec<(usize, NodeId)> =
+            of_nodes.iter().enumerate().filter_map(|(id, step)| Some(((*step)?, NodeId(id as u32)))).collect();
+        all.sort_unstable();
+        let starts = (0..=steps).map(|step| all.partition_point(|(s, _)| *s < step)).collect();
+        Self { nodes: all.into_iter().map(|(_, id)| id).collect(), starts }
+    }
+
+    /// Those of the step at a position.
+    pub fn of(&self, step: usize) -> &[NodeId] {
+        match (self.starts.get(step), self.starts.get(step + 1)) {
+            (Some(a), Some(b)) => &self.nodes[*a..*b],
+            _ => &[],
+        }
+    }
+}
 
 /// Whether numbers are rounded, and what was counted of them.
 #[derive(Default)]
@@ -160,17 +187,26 @@ impl Navigator {
 
     /// The step that shows each node of a run, or the first that shows what comes of it.
     pub fn steps_of_nodes(&self, run: usize) -> Arc<Vec<Option<usize>>> {
+        self.nodes_and_steps(run).1
+    }
+
+    /// The nodes of a run that each step shows, or that lead to what it shows first.
+    pub fn nodes_of_steps(&self, run: usize) -> Arc<NodesOfSteps> {
+        self.nodes_and_steps(run).2
+    }
+
+    fn nodes_and_steps(&self, run: usize) -> StepsOfNodes {
         let mut kept = self.numbers.steps.borrow_mut();
         let kept = kept.get_mut(&self.session);
-        if let Some((steps, made)) = kept.get(&run)
-            && Arc::ptr_eq(steps, &self.steps)
-        {
-            return Arc::clone(made);
+        if let Some(made) = kept.get(&run).filter(|made| Arc::ptr_eq(&made.0, &self.steps)) {
+            return made.clone();
         }
         let program = &self.session.runs[run].program;
         let of = program.nodes().map(|(id, _)| step_of(&self.session, &self.steps, run, id));
-        let made: Arc<Vec<Option<usize>>> = Arc::new(of.collect());
-        kept.insert(run, (Arc::clone(&self.steps), Arc::clone(&made)));
+        let of_nodes: Vec<Option<usize>> = of.collect();
+        let nodes = NodesOfSteps::new(self.steps.list().len(), &of_nodes);
+        let made = (Arc::clone(&self.steps), Arc::new(of_nodes), Arc::new(nodes));
+        kept.insert(run, made.clone());
         made
     }
 

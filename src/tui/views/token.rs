@@ -41,13 +41,12 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, _: &mut
 fn one(app: &App, row: &Row, current: bool, line: Rect, buf: &mut Buffer, look: &Look) {
     let d = &app.nav;
     let step = &d.steps.list()[row.step];
-    let view = &step.views[row.view];
-    let Some(value) = d.trace(view.run).and_then(|t| t.get(view.node)) else {
+    let Some(value) = d.trace(row.run).and_then(|t| t.get(row.node)) else {
         return;
     };
-    let program = &d.session.runs[view.run].program;
-    let scores = is_masked(program, view.node);
-    let mask = d.origin(view.run, view.node).mask();
+    let program = &d.session.runs[row.run].program;
+    let scores = is_masked(program, row.node);
+    let mask = d.origin(row.run, row.node).mask();
     let number = |c: usize| value.get(row.first + c * row.stride);
     let hidden = |c: usize| mask.has(row.first + c * row.stride);
     let plain = value.dtype() != DType::Float;
@@ -57,16 +56,18 @@ fn one(app: &App, row: &Row, current: bool, line: Rect, buf: &mut Buffer, look: 
     let digits = app.ui.settings.digits;
     let style = if current { look.theme.accent } else { look.theme.text };
     let head = row.head.map_or_else(String::new, |h| format!(" {} {}", tr(look.lang, "tui.head"), h + 1));
-    let name = format!("{:>4} {}{head}", step.label(), view.symbol);
+    let name = format!("{:>4} {}{head}", step.label(), row.symbol);
     let mut x = line.x;
     let mut write = |text: &str, style| {
         let left = line.right().saturating_sub(x);
         x += put(buf, line, (x, line.y), text, left, style, look);
         x < line.right()
     };
+    // What no step shows is quiet.
+    let style = if row.view.is_none() && !current { look.theme.dim } else { style };
     write(&look.fit(&name, 26.min(line.width / 3), Align::Left), style);
     write(&look.fit(&format!("‖{}‖ ", digits.format_short(norm)), 13, Align::Right), look.theme.dim);
-    let scale = d.tally(view.run, view.node, Part::Whole).map(|t| Scale::of(kind(program, view.node), &t));
+    let scale = d.tally(row.run, row.node, Part::Whole).map(|t| Scale::of(kind(program, row.node), &t));
     let scale = scale.unwrap_or_default().with_log(app.ui.settings.log_scale);
     // Written until the line is full, each on its colour.
     for c in 0..row.len.min(WRITTEN) {

@@ -1,8 +1,8 @@
 //! Which token is followed, and its rows in the steps.
 
 use crate::app::navigator::Navigator;
-use crate::program::Side;
-use crate::tensor::Axis;
+use crate::program::{NodeId, Side};
+use crate::tensor::{Axis, Slice};
 use crate::walkthrough::View;
 
 /// A token of a sentence: whose it is and its position.
@@ -18,13 +18,19 @@ pub struct Token {
     pub at: usize,
 }
 
-/// A row of a view that belongs to the token; of a view with heads there is one a head.
+/// A row of a tensor that belongs to the token; of a tensor with heads there is one a head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// Position of the step.
+    /// Position of the step that shows the tensor, or the first thing that comes of it.
     pub step: usize,
-    /// Position of the view in it.
-    pub view: usize,
+    /// Its run.
+    pub run: usize,
+    /// Its node.
+    pub node: NodeId,
+    /// What it is called: by the step, or where no step shows it by the end of its path.
+    pub symbol: String,
+    /// Position among the step's tensors; none where no step shows it.
+    pub view: Option<usize>,
     /// Which head, where the tensor has several.
     pub head: Option<usize>,
     /// Positions of its numbers in the whole tensor: the first.
@@ -41,14 +47,13 @@ fn is_head(axis: Axis) -> bool {
 }
 
 /// The axis of a view that its rows run along: tokens, with nothing but columns next to them, and sentences and heads
-/// before or between.
+/// before or between. Of a tensor with one number a token it is the last.
 fn token_axis(view: &View) -> Option<usize> {
     let axes = view.cells.of.axes();
     let axis = axes.iter().position(|a| matches!(a, Axis::Token | Axis::Query))?;
     let last = axes.len() - 1;
     let free = |d: usize| axes[d] == Axis::Batch || is_head(axes[d]) || view.cells.ranges[d].len() == 1;
-    let others = (0..last).filter(|d| *d != axis).all(free);
-    (axis < last && others && view.cells.ranges[last].len() > 1).then_some(axis)
+    (0..last).filter(|d| *d != axis).all(free).then_some(axis)
 }
 
 /// The token of row `row` of a view, in sentence `batch`.
@@ -86,7 +91,7 @@ fn token_here(nav: &Navigator) -> Option<(Token, &View)> {
 }
 
 /// The rows of a view that are the token's.
-fn rows_in(nav: &Navigator, step: usize, at: usize, view: &View, token: &Token) -> Vec<Row> {
+fn rows_in(nav: &Navigator, step: usize, at: Option<usize>, view: &View, token: &Token) -> Vec<Row> {
     let of = || {
         let axis = token_axis(view)?;
         let range = view.cells.ranges[axis].clone();
@@ -98,11 +103,11 @@ fn rows_in(nav: &Navigator, step: usize, at: usize, view: &View, token: &Token) 
     let axes = shape.axes();
     let last = shape.rank() - 1;
     let mut starts: Vec<Vec<usize>> = vec![view.cells.ranges.iter().map(|r| r.start).collect()];
-    for d in 0..last {
+    for d in 0..shape.rank() {
         match axes[d] {
             _ if d == axis => starts.iter_mut().for_each(|s| s[d] = token.at),
             Axis::Batch => starts.iter_mut().for_each(|s| s[d] = token.batch),
-            a if is_head(a) => {
+            a if is_head(a) && d < last => {
                 let places = view.cells.ranges[d].clone();
                 let at = |start: &Vec<usize>, place: usize| {
                     let mut start = start.clone();
@@ -121,11 +126,14 @@ fn rows_in(nav: &Navigator, step: usize, at: usize, view: &View, token: &Token) 
     };
     let row = |start: Vec<usize>| Row {
         step,
+        run: view.run,
+        node: view.node,
+        symbol: view.symbol.clone(),
         view: at,
         head: head(&start),
         first: shape.flat(&start),
         stride: shape.strides()[last],
-        len: view.cells.ranges[last].len(),
+        len: if axis == last { 1 } else { view.cells.ranges[last].len() },
     };
     starts.into_iter().map(row).collect()
 }
@@ -148,10 +156,26 @@ impl Rows {
     pub fn around(nav: &Navigator, most: usize) -> Option<Self> {
         let (token, here) = token_here(nav)?;
         let list = nav.steps.list();
-        let rows_of = |i: usize| {
-            let own = |v: &&View| list[i].run == here.run && v.run == here.run;
-            let views = list[i].views.iter().enumerate();
-            views.filter(move |(_, v)| own(v)).flat_map(|(k, v)| rows_in(nav, i, k, v, &token)).collect::<Vec<Row>>()
+        let nodes = nav.nodes_of_steps(here.run);
+        let program = &nav.session.runs[here.run].program;
+        let rows_of = |i: usize| -> Vec<Row> {
+            let shown = list[i].views.iter().enumerate().filter(|(_, v)| list[i].run == here.run && v.run == here.run);
+            let mut rows: Vec<Row> = shown.flat_map(|(k, v)| rows_in(nav, i, Some(k), v, &token)).collect();
+            // What leads to them and no step shows; the same numbers in another shape are not listed twice.
+            let is_shown = |id: NodeId| list[i].views.iter().any(|v| (v.run, v.node) == (here.run, id));
+            let hidden = |id: &&NodeId| {
+                let node = program.node(**id);
+                !node.inline && !node.op.moves_only() && !is_shown(**id)
+            };
+            for id in nodes.of(i).iter().filter(hidden) {
+                let symbol = program.node(*id).name.tail(1);
+                if let Ok(view) = View::new(program, here.run, *id, symbol, Slice::default()) {
+                    rows.extend(rows_in(nav, i, None, &view, &token));
+                }
+            }
+            // In the order in which they are computed.
+            rows.sort_by_key(|r| r.node);
+            rows
         };
         // The rest of a long run is not looked at.
         let next = (nav.position() + 1).min(list.len());
@@ -160,7 +184,7 @@ impl Rows {
         let mut rows: Vec<Row> = before.take(most.max(1)).collect();
         rows.reverse();
         // Of the tensor looked at, the row of the head looked at.
-        let here_is = |r: &Row| r.step == nav.position() && r.view == nav.view_position() && nav.depth() == 0;
+        let here_is = |r: &Row| r.step == nav.position() && r.view == Some(nav.view_position()) && nav.depth() == 0;
         let of_head = rows.iter().rposition(|r| here_is(r) && r.head.is_none_or(|h| h == nav.head()));
         let at = of_head.unwrap_or(rows.len().saturating_sub(1));
         rows.extend((next..list.len()).flat_map(rows_of).take(most));
