@@ -150,7 +150,7 @@ fn of_path(seen: &Pair<'_>, digits: NumberFormat) -> Msg {
 fn words(app: &App, side: &Side, seen: &Pair<'_>, look: &Look) -> Vec<Span> {
     let digits = app.ui.settings.digits;
     let (l, r) = (seen.values[0].get(seen.cell.left), seen.values[1].get(seen.cell.right));
-    let difference = l - r;
+    let (difference, _) = seen.apart(seen.cell);
     let text = Msg::new("side.cell")
         .arg("left", digits.format(l))
         .arg("right", digits.format(r))
