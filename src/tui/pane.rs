@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 use super::colour::Ramp;
 use super::draw::{Look, put};
 use super::screen::{Shown, Target};
-use super::views::{map_block, map_norm};
+use super::views::{hottest, map_block, map_legend};
 use crate::app::app::App;
 use crate::app::breakpoints::{trail, watch_rows};
 use crate::app::measure::{BINS, Part};
@@ -29,8 +29,10 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: 
     let histogram = BINS as u16 + 2;
     let watches = watch_rows(d, &app.breaks, app.ui.settings.digits);
     let below = histogram + if watches.is_empty() { 0 } else { 2 * watches.len() as u16 + 2 };
-    let room = area.height.saturating_sub(head + 1 + below.min(area.height / 2));
-    let mut y = area.y + head + 1;
+    let most = hottest(app, &map);
+    map_legend(app, most, Rect { y: area.y + head, height: 1.min(area.height - head), ..area }, buf, look);
+    let room = area.height.saturating_sub(head + 2 + below.min(area.height / 2));
+    let mut y = area.y + head + 2;
     // All groups with their blocks where there is room, else only the one that one is in is open.
     let all: usize = map.groups.iter().map(|g| g.blocks.len() + 1).sum();
     let open = |g: &Group| all <= usize::from(room) || g.here();
@@ -45,7 +47,6 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: 
         .collect();
     let at = lines.iter().position(|(i, k)| k.is_some_and(|k| map.groups[*i].blocks[k].here)).unwrap_or(0);
     let first = super::draw::follow(at.saturating_sub(usize::from(room) / 2), at, usize::from(room), lines.len());
-    let most = map.groups.iter().flat_map(|g| &g.blocks).map(|b| map_norm(app, b)).fold(0.0, f64::max);
     for (i, k) in lines.iter().skip(first).take(usize::from(room)) {
         let group = &map.groups[*i];
         let line = Rect { y, height: 1, ..area };

@@ -1,4 +1,6 @@
-//! What the steps after this one make: their results as small pictures, in the order of the steps.
+//! What the steps next to this one make: their results as small pictures.
+
+use std::iter::Peekable;
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -6,76 +8,119 @@ use ratatui::layout::Rect;
 use super::grid;
 use super::source::{Labelled, Source};
 use crate::app::app::App;
-use crate::app::navigator::{Plane, TableModel, TreeRow};
+use crate::app::navigator::{Navigator, Plane, TableModel, TreeRow};
 use crate::tensor::DType;
 use crate::text::tr;
 use crate::tui::draw::{Look, put};
 use crate::tui::screen::{Shown, Target};
-use crate::walkthrough::Role;
+use crate::tui::widgets::legend;
+use crate::walkthrough::{Role, View};
 
 /// Narrowest picture, and the least height for one, its heading included.
-pub const LEAST: (u16, u16) = (40, 6);
+const LEAST: (u16, u16) = (34, 7);
+/// Columns in which eight numbers have room.
+const NUMBERED: u16 = 44;
 /// Highest picture.
 const MOST: u16 = 16;
 
-/// Draws as many as there is room for.
-pub fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) {
-    let d = &app.nav;
-    let area = area.intersection(buf.area);
-    if area.width < LEAST.0 || area.height < LEAST.1 + 1 || d.depth() > 0 || d.is_aside() {
-        return;
-    }
-    let list = d.steps.list();
-    let result = |at: usize| -> Option<(usize, TableModel)> {
-        let step = &list[at];
-        let view = step.views.iter().rfind(|v| v.role == Role::Result)?;
-        let program = &d.session.runs[view.run].program;
-        let plane = Plane::of_view(view, &vec![0; view.shape().rank()]);
-        let shows = program.node(view.node).dtype == DType::Float && plane.rows * plane.cols > 1;
-        let model = || TableModel::in_program(program, view.run, view.node, view.symbol.clone(), plane.clone());
-        shows.then(|| (at, model()))
+/// Whether there is room for a picture.
+pub fn fits(area: Rect) -> bool {
+    area.width >= LEAST.0 && area.height > LEAST.1
+}
+
+/// What a step makes as a table; none where that is one number, or ids.
+fn result(d: &Navigator, at: usize) -> Option<(usize, TableModel)> {
+    let shows = |v: &&View| {
+        let node = d.session.runs[v.run].program.node(v.node);
+        v.role == Role::Result && node.dtype == DType::Float && v.shape().len() > 1
     };
-    let columns = area.width / LEAST.0;
-    let width = area.width / columns;
-    let mut next = (d.position() + 1..list.len()).filter_map(result).peekable();
-    if next.peek().is_none() {
+    let view = d.steps.list()[at].views.iter().rfind(shows)?;
+    let plane = Plane::of_view(view, &vec![0; view.shape().rank()]);
+    let program = &d.session.runs[view.run].program;
+    let table = TableModel::in_program(program, view.run, view.node, view.symbol.clone(), plane.clone());
+    (plane.rows * plane.cols > 1).then_some((at, table))
+}
+
+/// Fills these areas with as many as there is room for: of the next steps, then, where no more follow, of those before
+/// this one, the nearest first.
+pub fn draw(app: &App, areas: &[Rect], buf: &mut Buffer, look: &Look, shown: &mut Shown) {
+    let d = &app.nav;
+    if d.depth() > 0 || d.is_aside() {
         return;
     }
-    put(buf, area, (area.x, area.y), tr(look.lang, "tui.following"), area.width, look.theme.dim, look);
-    for column in 0..columns {
-        // Downwards, then to the right.
-        let mut stack: Vec<(usize, TableModel, u16)> = Vec::new();
-        let mut left = area.height - 1;
-        while let Some((at, table)) = next.next_if(|(_, table)| lines(table) <= left) {
-            left -= lines(&table);
-            let height = lines(&table);
-            stack.push((at, table, height));
+    let at = d.position();
+    let mut next = (at + 1..d.steps.list().len()).filter_map(|i| result(d, i)).peekable();
+    let mut before = (0..at).rev().filter_map(|i| result(d, i)).peekable();
+    for &area in areas {
+        let area = area.intersection(buf.area);
+        if !fits(area) {
+            continue;
         }
-        // What is left makes rows higher, the first ones first.
-        let mut grows = true;
-        while grows {
-            grows = false;
-            for (_, table, height) in &mut stack {
-                let more = u16::try_from(table.plane.rows).unwrap_or(u16::MAX);
-                if more <= left && *height + more <= MOST {
-                    *height += more;
-                    left -= more;
-                    grows = true;
-                }
+        let columns = (area.width / NUMBERED).max(1);
+        let width = area.width / columns;
+        let mut said = None;
+        for column in 0..columns {
+            let follows = next.peek().is_some();
+            if !follows && before.peek().is_none() {
+                return;
             }
-        }
-        let mut y = area.y + 1;
-        for (at, table, height) in &stack {
-            let place = Rect { x: area.x + column * width, y, width: width - 2, height: height - 1 };
-            picture(app, *at, table, place, buf, look, shown);
-            y += height;
+            let place = Rect { x: area.x + column * width, width: width - 2, ..area };
+            if said != Some(follows) {
+                let key = if follows { "tui.following" } else { "tui.preceding" };
+                put(buf, area, (place.x, area.y), tr(look.lang, key), place.width, look.theme.dim, look);
+                said = Some(follows);
+            }
+            let tables: &mut dyn Tables = if follows { &mut next } else { &mut before };
+            stack(app, tables, place, buf, look, shown);
         }
     }
 }
 
-/// Lines that a table would like: its title, the labels of its columns, its rows, a blank line.
+/// Tables that are looked at before they are taken.
+trait Tables {
+    /// The next one, where it has at most so many lines.
+    fn next_within(&mut self, lines: u16) -> Option<(usize, TableModel)>;
+}
+
+impl<I: Iterator<Item = (usize, TableModel)>> Tables for Peekable<I> {
+    fn next_within(&mut self, most: u16) -> Option<(usize, TableModel)> {
+        self.next_if(|(_, table)| lines(table) <= most)
+    }
+}
+
+/// Pictures below each other.
+fn stack(app: &App, tables: &mut dyn Tables, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) {
+    let mut stack: Vec<(usize, TableModel, u16)> = Vec::new();
+    let mut left = area.height - 1;
+    while let Some((at, table)) = tables.next_within(left) {
+        let height = lines(&table);
+        left -= height;
+        stack.push((at, table, height));
+    }
+    // What is left makes rows higher, the first ones first.
+    let mut grows = true;
+    while grows {
+        grows = false;
+        for (_, table, height) in &mut stack {
+            let more = u16::try_from(table.plane.rows).unwrap_or(u16::MAX);
+            if more <= left && *height + more <= MOST {
+                *height += more;
+                left -= more;
+                grows = true;
+            }
+        }
+    }
+    let mut y = area.y + 1;
+    for (at, table, height) in &stack {
+        let place = Rect { y, height: height - 1, ..area };
+        picture(app, *at, table, place, buf, look, shown);
+        y += height;
+    }
+}
+
+/// Lines that a table would like: its title, its legend, the labels of its columns, its rows, a blank line.
 fn lines(table: &TableModel) -> u16 {
-    u16::try_from(table.plane.rows + 3).unwrap_or(u16::MAX).clamp(5, MOST)
+    u16::try_from(table.plane.rows + 4).unwrap_or(u16::MAX).clamp(6, MOST)
 }
 
 /// A table under the title of its step.
@@ -86,6 +131,8 @@ fn picture(app: &App, at: usize, table: &TableModel, place: Rect, buf: &mut Buff
     let title = format!("{} {} · {}", step.label(), table.symbol, step.title.render(look.lang));
     put(buf, place, (place.x, place.y), &title, place.width, look.theme.title, look);
     shown.hits.push((Rect { height: 1, ..place }, Target::Row(TreeRow::Step(at))));
-    let body = Rect { y: place.y + 1, height: place.height - 1, ..place };
-    grid::draw(app, &source, &Labelled::new(d, table), &source.scale(app), None, body, buf, look);
+    let scale = source.scale(app);
+    legend::render(Rect { y: place.y + 1, height: 1, ..place }, buf, &scale, app.ui.settings.digits, look);
+    let body = Rect { y: place.y + 2, height: place.height - 2, ..place };
+    grid::draw(app, &source, &Labelled::new(d, table), &scale, None, body, buf, look);
 }

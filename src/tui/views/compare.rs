@@ -13,7 +13,7 @@ use crate::trace::Rounding;
 use crate::tui::colour::CellKind;
 use crate::tui::draw::{Look, put};
 use crate::tui::pictures::source::Labelled;
-use crate::tui::pictures::{grid, nothing};
+use crate::tui::pictures::{following, grid, nothing};
 use crate::tui::scale::Scale;
 use crate::tui::screen::Shown;
 use crate::tui::widgets::legend;
@@ -22,11 +22,14 @@ use crate::walkthrough::View;
 /// A number of a grid, and what it is.
 type Cell<'a> = &'a dyn Fn(usize, usize) -> (f64, CellKind);
 
+/// Most columns of the list of cells, and the gap between them.
+const MOST_COLUMNS: usize = 3;
+const COLUMN_GAP: u16 = 4;
 /// Lines that the list of cells keeps.
 const LISTED: u16 = 6;
 
 /// The tensor looked at, cell by cell.
-pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, _: &mut Shown) {
+pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) {
     let d = &app.nav;
     let Some(view) = d.view() else { return nothing(area, buf, "tui.compare.nothing", look) };
     let Some(pairs) = Pairs::of(d, &app.views.compare, &app.edits) else {
@@ -51,7 +54,9 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, _: &mut
     let body = Rect { y, height: area.bottom().saturating_sub(y), ..area };
     let used = if pairs.is_whole() { grids(app, view, &pairs, body, buf, look) } else { 0 };
     let rest = Rect { y: body.y + used, height: body.height - used, ..body };
-    list(app, view, &pairs, rest, buf, look);
+    let used = list(app, view, &pairs, rest, buf, look);
+    let rest = Rect { y: rest.y + used, height: rest.height - used, ..rest };
+    following::draw(app, &[rest], buf, look, shown);
 }
 
 /// Terms that differ most, above the grids.
@@ -212,10 +217,11 @@ fn grids(app: &App, view: &View, pairs: &Pairs, area: Rect, buf: &mut Buffer, lo
     lowest.min(area.height)
 }
 
-/// The cells that differ, the worst first; where none does, those around the cursor.
-fn list(app: &App, view: &View, pairs: &Pairs, area: Rect, buf: &mut Buffer, look: &Look) {
+/// The cells that differ, the worst first; where none does, those around the cursor. In as many columns as there is room
+/// for; gives the lines used.
+fn list(app: &App, view: &View, pairs: &Pairs, area: Rect, buf: &mut Buffer, look: &Look) -> u16 {
     if area.height < 2 {
-        return;
+        return 0;
     }
     let d = &app.nav;
     let [first, second] = names(pairs, look);
@@ -223,17 +229,18 @@ fn list(app: &App, view: &View, pairs: &Pairs, area: Rect, buf: &mut Buffer, loo
     let height = usize::from(area.height - 1);
     let plane = &pairs.plane;
     let rows: Vec<Differing> = if pairs.found.differing > 0 {
-        pairs.found.worst.iter().take(height).copied().collect()
+        pairs.found.worst.iter().take(height * MOST_COLUMNS).copied().collect()
     } else {
         let at = cursor.and_then(|c| plane.find(c)).map_or(0, |(r, c)| r * plane.cols + c);
         let n = plane.rows * plane.cols;
+        // In the first column, however many there are.
         let first = crate::tui::draw::follow(at.saturating_sub(height / 2), at, height, n);
         let one = |i: usize| {
             let flat = plane.flat(i / plane.cols, i % plane.cols);
             let of = |side: &crate::app::views::compare::Side| side.get(flat).unwrap_or(f64::NAN);
             Differing { flat, a: of(&pairs.a), b: of(&pairs.b), ulp: Some(0) }
         };
-        (first..n).take(height).map(one).collect()
+        (first..n).take(height * MOST_COLUMNS).map(one).collect()
     };
     let digits = app.ui.settings.digits;
     let both = |r: &Differing| {
@@ -259,10 +266,9 @@ fn list(app: &App, view: &View, pairs: &Pairs, area: Rect, buf: &mut Buffer, loo
     let a = widest(first, &|t| look.width(&t.1)).max(10);
     let b = widest(second, &|t| look.width(&t.2)).max(10);
     let apart = widest("B − A", &|t| look.width(&t.3));
-    let mut cells = |y: u16, texts: [&str; 5], mark: &str, style| {
-        let mut x = area.x;
-        let widths =
-            [(name, Align::Left), (a, Align::Right), (b, Align::Right), (apart, Align::Right), (12, Align::Right)];
+    let widths = [(name, Align::Left), (a, Align::Right), (b, Align::Right), (apart, Align::Right), (12, Align::Right)];
+    let mut cells = |left: u16, y: u16, texts: [&str; 5], mark: &str, style| {
+        let mut x = left;
         for (i, ((width, align), text)) in widths.into_iter().zip(texts).enumerate() {
             if i > 2 && !pairs.is_whole() || i == 2 && matches!(pairs.b, crate::app::views::compare::Side::Missing) {
                 break;
@@ -273,15 +279,21 @@ fn list(app: &App, view: &View, pairs: &Pairs, area: Rect, buf: &mut Buffer, loo
             x += put(buf, area, (x, y), &gap, area.right().saturating_sub(x), style, look);
         }
     };
-    cells(area.y, ["", first, second, "B − A", "ulp"], " ", look.theme.dim);
-    for (y, (row, text)) in (area.y + 1..area.bottom()).zip(rows.iter().zip(&texts)) {
-        let differs = pairs.is_whole() && row.a.to_bits() != row.b.to_bits();
-        let style = match (cursor == Some(row.flat), differs) {
-            (true, _) => look.theme.text.patch(look.theme.cursor),
-            (false, true) => look.theme.changed,
-            (false, false) => look.theme.text,
-        };
-        let ulp = ulps(row.ulp);
-        cells(y, [&text.0, &text.1, &text.2, &text.3, &ulp], if differs { "≠" } else { " " }, style);
+    let wide = widths.iter().map(|w| w.0 + 3).sum::<u16>() + COLUMN_GAP;
+    let columns = usize::from(((area.width + COLUMN_GAP) / wide).max(1)).min(MOST_COLUMNS);
+    for (column, (rows, texts)) in rows.chunks(height).zip(texts.chunks(height)).take(columns).enumerate() {
+        let x = area.x + column as u16 * wide;
+        cells(x, area.y, ["", first, second, "B − A", "ulp"], " ", look.theme.dim);
+        for (y, (row, text)) in (area.y + 1..area.bottom()).zip(rows.iter().zip(texts)) {
+            let differs = pairs.is_whole() && row.a.to_bits() != row.b.to_bits();
+            let style = match (cursor == Some(row.flat), differs) {
+                (true, _) => look.theme.text.patch(look.theme.cursor),
+                (false, true) => look.theme.changed,
+                (false, false) => look.theme.text,
+            };
+            let ulp = ulps(row.ulp);
+            cells(x, y, [&text.0, &text.1, &text.2, &text.3, &ulp], if differs { "≠" } else { " " }, style);
+        }
     }
+    (rows.len().min(height) as u16 + 2).min(area.height)
 }

@@ -9,14 +9,14 @@ use crate::text::{Align, Msg, tr};
 use crate::tui::colour::Ramp;
 use crate::tui::draw::{Look, put};
 use crate::tui::pictures::source::{Labelled, Source};
-use crate::tui::pictures::{grid, nothing};
+use crate::tui::pictures::{following, grid, nothing};
 use crate::tui::screen::Shown;
 use crate::tui::widgets::legend;
 
 /// Keys that the arcs lead to.
 const ARCS: usize = 3;
 
-pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, _: &mut Shown) {
+pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) {
     let d = &app.nav;
     let Some(attention) = Attention::of(d, |head| format!("{} {}", tr(look.lang, "tui.head"), head + 1)) else {
         return nothing(area, buf, "tui.no_heads", look);
@@ -51,10 +51,15 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, _: &mut
     let lines = n.div_ceil(columns) as u16;
     let (w, h) = (maps.width / columns as u16, maps.height / lines.max(1));
     let query = attention.weights.then_some(attention.query);
-    let mut low = maps.y;
+    let (mut low, mut top) = (maps.y, maps.y);
     for (i, source) in sources.iter().enumerate() {
-        let (column, row) = ((i % columns) as u16, (i / columns) as u16);
-        let place = Rect { x: maps.x + column * w, y: maps.y + row * h, width: w.saturating_sub(2), height: h };
+        let column = (i % columns) as u16;
+        // A line of heads begins below the one before it.
+        if column == 0 && i > 0 {
+            top = low + 1;
+        }
+        let height = h.min(maps.bottom().saturating_sub(top));
+        let place = Rect { x: maps.x + column * w, y: top, width: w.saturating_sub(2), height };
         if place.height < 2 {
             break;
         }
@@ -72,7 +77,9 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, _: &mut
         low = low.max(used.bottom());
     }
     let rest = Rect { y: low + 1, height: body.bottom().saturating_sub(low + 1), ..area };
-    if !from.is_empty() {
+    if from.is_empty() {
+        following::draw(app, &[rest], buf, look, shown);
+    } else {
         looks_at(app, &attention, &labels, &from, rest, buf, look);
     }
 }

@@ -4,6 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::app::app::App;
+use crate::app::measure::mask_scores;
 use crate::app::navigator::TreeRow;
 use crate::app::views::compare::change;
 use crate::app::views::map::{Block, Group, Map};
@@ -12,7 +13,9 @@ use crate::tensor::DType;
 use crate::text::{Align, tr};
 use crate::tui::colour::Ramp;
 use crate::tui::draw::{Look, frame, put};
+use crate::tui::scale::Scale;
 use crate::tui::screen::{Shown, Target};
+use crate::tui::widgets::legend;
 use crate::tui::widgets::paragraph::{Span, Wrapped};
 
 /// Narrowest and widest box.
@@ -24,18 +27,19 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: 
     let head = (text.height() as u16).min(area.height);
     text.render(Rect { height: head, ..area }, buf, 0, None, look);
     let y = area.y + head;
-    let key = if shows_change(app) { "tui.map.legend_change" } else { "tui.map.legend" };
-    put(buf, area, (area.x, y), tr(look.lang, key), area.width, look.theme.dim, look);
+    put(buf, area, (area.x, y), tr(look.lang, "tui.map.legend"), area.width, look.theme.dim, look);
     let body = Rect { y: y + 1, height: area.bottom().saturating_sub(y + 1), ..area };
     boxes(app, body, buf, look, shown);
 }
 
-/// The boxes alone; gives the part of the area that they took.
-pub(super) fn boxes(app: &App, body: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) -> Rect {
+/// The legend of the heat and the boxes; gives the part of the area that they took.
+pub(super) fn boxes(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) -> Rect {
     let map = Map::of(&app.nav, &app.edits, &app.breaks, look.lang);
+    let most = hottest(app, &map);
+    legend(app, most, Rect { height: area.height.min(1), ..area }, buf, look);
+    let body = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
     let columns = (body.width / BOX.0).max(1);
     let width = (body.width / columns).min(BOX.1);
-    let most = map.groups.iter().flat_map(|g| &g.blocks).map(|b| norm(app, b)).fold(0.0, f64::max);
     // Boxes fill the columns from the top; the current one is on the screen.
     let heights: Vec<u16> = map.groups.iter().map(|g| g.blocks.len() as u16 + 2).collect();
     let mut places: Vec<(usize, u16)> = Vec::new();
@@ -67,7 +71,20 @@ pub(super) fn boxes(app: &App, body: Rect, buf: &mut Buffer, look: &Look, shown:
             shown.hits.push((line, Target::Row(TreeRow::Step(block.steps.0))));
         }
     }
-    Rect { width: right - body.x, height: lowest - body.y, ..body }
+    Rect { width: right - area.x, height: lowest - area.y, ..area }
+}
+
+/// The largest heat of the map: the other end of its colours is 0.
+pub(in crate::tui) fn hottest(app: &App, map: &Map) -> f64 {
+    map.groups.iter().flat_map(|g| &g.blocks).map(|b| norm(app, b)).fold(0.0, f64::max)
+}
+
+/// What the colours of blocks mean: `mean norm 0 ▇▇▇▇ 4.21`.
+pub(in crate::tui) fn legend(app: &App, most: f64, line: Rect, buf: &mut Buffer, look: &Look) {
+    let key = if shows_change(app) { "tui.map.change" } else { "tui.map.norms" };
+    let used = put(buf, line, (line.x, line.y), tr(look.lang, key), line.width, look.theme.dim, look) + 1;
+    let rest = Rect { x: line.x + used, width: line.width.saturating_sub(used), ..line };
+    legend::render(rest, buf, &Scale::positive(0.0, most), app.ui.settings.digits, look);
 }
 
 /// Whether blocks are coloured by how much they changed: with edits, or a comparison.
@@ -77,14 +94,16 @@ fn shows_change(app: &App) -> bool {
 
 /// The heat of a block: the mean norm of what it gives, or with edits or a comparison how much that changed; 0 where it
 /// is given (weights, ids) and not computed.
-pub(in crate::tui) fn norm(app: &App, block: &Block) -> f64 {
+fn norm(app: &App, block: &Block) -> f64 {
     if shows_change(app) {
         let change = |(run, node)| change(&app.nav, &app.views.compare, &app.edits, run, node);
         return block.result.and_then(change).filter(|x| x.is_finite()).unwrap_or(0.0);
     }
+    // The large negative numbers of a mask say nothing of a block.
     let computed = |(run, node): &(usize, NodeId)| {
-        let n = app.nav.session.runs[*run].program.node(*node);
-        !matches!(n.op, Op::Leaf(_)) && n.dtype == DType::Float
+        let program = &app.nav.session.runs[*run].program;
+        let n = program.node(*node);
+        !matches!(n.op, Op::Leaf(_)) && n.dtype == DType::Float && mask_scores(program, *node) != Some(*node)
     };
     let norm = block.result.filter(computed).and_then(|(run, node)| app.nav.mean_norm(run, node));
     norm.filter(|x| x.is_finite()).unwrap_or(0.0)

@@ -19,7 +19,7 @@ mod teacher;
 mod token;
 mod training;
 
-pub(in crate::tui) use map::{block as map_block, norm as map_norm};
+pub(in crate::tui) use map::{block as map_block, hottest, legend as map_legend};
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;

@@ -8,6 +8,7 @@ use crate::app::breakpoints::watch_rows;
 use crate::app::navigator::{MAX_TERMS, TableModel};
 use crate::app::ui::Focus;
 use crate::app::views::step::{StageModel, State, facts};
+use crate::program::Op;
 use crate::tensor::DType;
 use crate::text::Msg;
 use crate::tui::draw::{Look, put};
@@ -125,12 +126,12 @@ fn fill(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown)
         }
         None => super::map::boxes(app, rest, buf, look, shown),
     };
-    // Next to the picture, and below both over the whole width.
+    // Next to the picture, below both over the whole width, and below the derivations where the picture is higher: the
+    // largest of them first, and what it leaves of the others.
     let x = used.right() + 3;
     let beside = Rect { x, width: rest.right().saturating_sub(x), ..rest };
     let top = used.bottom().max(if height == 0 { 0 } else { area.y + height }) + 1;
     let free = Rect { y: top, height: area.bottom().saturating_sub(top), ..area };
-    // Below the derivations, next to a picture that is higher than they are.
     let y = area.y + height + 1;
     let under = Rect {
         y,
@@ -138,12 +139,11 @@ fn fill(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown)
         height: area.bottom().saturating_sub(y),
         ..area
     };
-    let size = |r: Rect| {
-        let fits = r.width >= following::LEAST.0 && r.height > following::LEAST.1;
-        if fits { u32::from(r.width) * u32::from(r.height) } else { 0 }
-    };
-    let largest = [beside, free, under].into_iter().max_by_key(|r| size(*r)).unwrap_or(free);
-    following::draw(app, largest, buf, look, shown);
+    let size = |r: &Rect| if following::fits(*r) { u32::from(r.width) * u32::from(r.height) } else { 0 };
+    let largest = [beside, free, under].into_iter().max_by_key(size).unwrap_or(free);
+    let above = |r: Rect| Rect { height: free.y.saturating_sub(1).saturating_sub(r.y).min(r.height), ..r };
+    let places = if largest == free { [free, above(beside), above(under)] } else { [beside, under, Rect::default()] };
+    following::draw(app, &places, buf, look, shown);
 }
 
 /// The derivations of the cells of the plane, as many as there is room for, in columns; gives the room used.
@@ -152,8 +152,10 @@ fn all_cells(app: &App, area: Rect, buf: &mut Buffer, look: &Look) -> (u16, u16)
     let Some(view) = d.view().filter(|_| area.height > 1) else { return (0, 0) };
     let theme = &look.theme;
     let height = usize::from(area.height - 1);
+    // What is given has no arithmetic.
+    let given = matches!(d.session.runs[view.run].program.node(view.node).op, Op::Leaf(_));
     let lines = d.plane_lines(look.lang, app.ui.settings.digits, 6, height * 4);
-    if lines.len() < 2 {
+    if lines.len() < 2 || given && !app.ui.settings.derivations {
         return (0, 0);
     }
     let title = Msg::new("tui.all_cells").arg("symbol", &view.symbol).render(look.lang);

@@ -26,6 +26,22 @@ impl Distribution {
         Some(Self { run, node, row, values: (0..width).map(|c| value.get(row * width + c)).collect() })
     }
 
+    /// The last row of the same tensor in each decoding call, in their order; of a tensor of no call, none.
+    pub fn calls(&self, nav: &Navigator) -> Vec<Self> {
+        let program = &nav.session.runs[self.run].program;
+        let name = &program.node(self.node).name;
+        if name.call.is_none() {
+            return Vec::new();
+        }
+        let of = |call: u32| {
+            let node = program.named(&Name { call: Some(call), ..name.clone() })?;
+            let shape = program.node(node).shape;
+            let width = shape.dims().last().copied().unwrap_or(1).max(1);
+            Some(Self { run: self.run, node, row: shape.len() / width - 1, values: Vec::new() })
+        };
+        (0..).map_while(of).collect()
+    }
+
     /// The token of the row; with the head where there are several.
     pub fn token(&self, nav: &Navigator) -> String {
         let shape = nav.session.runs[self.run].program.node(self.node).shape;
