@@ -298,7 +298,7 @@ pub struct Family {
     pub ignore: Ordered<Expr>,
     /// Names that recordings have.
     pub recorded: Recorded,
-    /// Whether the family's own file has such names, rather than one that it is like.
+    /// Whether it has such names and is like no other family: a recording of which nobody says what it is may have them.
     #[serde(skip)]
     pub names_recorded: bool,
 }
@@ -336,7 +336,7 @@ impl Family {
                 .arg("why", escape(&e.code.to_string()))
         })?;
         file.clone_into(&mut family.file);
-        family.names_recorded = !family.recorded.names.is_empty();
+        family.names_recorded = family.like.is_none() && !family.recorded.names.is_empty();
         Ok(family)
     }
 

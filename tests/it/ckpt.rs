@@ -209,7 +209,8 @@ fn nodes_have_the_names_of_the_checkpoint() {
     of(
         "tests/data/checkpoints/families/olmo2",
         &[
-            ("decoder.1.self_attn.q", "model.layers.1.self_attn.q_proj"),
+            ("decoder.1.self_attn.q_flat", "model.layers.1.self_attn.q_proj"),
+            ("decoder.1.self_attn.q_norm.out", "model.layers.1.self_attn.q_norm"),
             ("decoder.0.norm1.out", "model.layers.0.post_attention_layernorm"),
             ("decoder.0.norm2.gamma", "model.layers.0.post_feedforward_layernorm.weight"),
         ],

@@ -17,6 +17,31 @@ use tui_transformer::source::recording::Recording;
 const WORDS: usize = 11;
 const LAYERS: usize = 2;
 
+const FAULTS: [Fault; 19] = [
+    Fault::Eps(1e-5),
+    Fault::EpsBeside,
+    Fault::Unbiased,
+    Fault::GeluTanh,
+    Fault::ScaleByDModel,
+    Fault::PositionsPlusOne,
+    Fault::PadMaskOnQueries,
+    Fault::NoMask,
+    Fault::MaskAddedAfterSoftmax,
+    Fault::MaskZeroedAfterSoftmax,
+    Fault::CausalOffByOne,
+    Fault::HeadsNotTransposed,
+    Fault::RotaryInterleaved,
+    Fault::TransposedWeight,
+    Fault::DroppedBias,
+    Fault::ResidualFromNormalised,
+    Fault::DropoutAtInference,
+    Fault::HeadNotTied,
+    Fault::NanInAWeight,
+];
+
+/// How many of them change something, by model and layer.
+const FAULTS_OF: [[usize; LAYERS]; 3] = [[15, 15], [16, 16], [17, 17]];
+
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
     /// Post-LN, learned positions, padding.
@@ -33,6 +58,8 @@ struct Model {
     eps: f64,
     ids: Vec<Vec<usize>>,
     real: Vec<Vec<bool>>,
+    /// The layer that gets the faults.
+    at: usize,
 }
 
 impl Model {
@@ -61,7 +88,7 @@ impl Model {
         );
         let scenario = syntax::read("tiny.ron", &text).expect("a scenario");
         let session = session::open(scenario, None, session::Options::default());
-        Self { session: session.expect("opens"), kind, eps, ids, real }
+        Self { session: session.expect("opens"), kind, eps, ids, real, at: LAYERS - 1 }
     }
 
     fn weight(&self, path: &str) -> Vec<f64> {
@@ -71,7 +98,7 @@ impl Model {
         params[path].float().data().to_vec()
     }
 
-    /// What a program with this fault in its second layer computes.
+    /// What a program with this fault in one layer computes.
     fn reference(&self, fault: Fault) -> Recorded {
         self.reference_in(fault, |x| x)
     }
@@ -94,7 +121,7 @@ impl Model {
             real: &self.real,
             weight: &|path| self.weight(path),
             fault,
-            at: 1,
+            at: self.at,
             store,
         }
         .run()
@@ -287,6 +314,38 @@ fn recordings_name_it(model: &Model, faulty: &Recorded, path: &str, also: &[&str
         let none = two_recordings(&dir, model, (&correct, a), (&correct, b));
         assert!(none.agrees(), "{at}: {:?}", none.verdict());
     }
+}
+
+/// Every kind of fault, in every model and layer where it changes something: two recordings name the step that the
+/// scenario names, and of the sublayers' outputs alone, an interval that holds it.
+#[rstest]
+fn recordings_find_what_the_scenario_finds(
+    #[values(Kind::Encoder, Kind::PreEncoder, Kind::Decoder)] kind: Kind,
+    #[values(0, 1)] layer: usize,
+) {
+    // What ε is added to is seen in f32 where ε is not too small.
+    let models = [1e-6, 1e-5].map(|eps| Model { at: layer, ..Model::new(kind, eps) });
+    let correct = models.each_ref().map(|model| model.reference(Fault::None));
+    let dir = tempfile::TempDir::new().expect("a folder");
+    let mut found = 0;
+    for fault in FAULTS {
+        let which = usize::from(fault == Fault::EpsBeside);
+        let (model, correct) = (&models[which], &correct[which]);
+        let faulty = &model.reference(fault);
+        if faulty == correct {
+            continue;
+        }
+        let with = model.compare(faulty, Dtype::F64, Mode::Isolated);
+        let with = with.verdict().unwrap_or_else(|| panic!("{fault:?}: no difference")).place.path.clone();
+        for (a, b) in [(Dtype::F64, Dtype::F64), (Dtype::F32, Dtype::F32), (Dtype::F32, Dtype::F64)] {
+            let report = two_recordings(&dir, model, (correct, a), (faulty, b));
+            let verdict = report.verdict().unwrap_or_else(|| panic!("{fault:?} {a:?} {b:?}: no difference"));
+            assert_eq!(verdict.place.path, with, "{fault:?} {a:?} {b:?}");
+            recordings_enclose_it(&dir, model, (&sublayers(correct), a), (&sublayers(faulty), b), &with);
+        }
+        found += 1;
+    }
+    assert_eq!(found, FAULTS_OF[kind as usize][layer], "kinds of fault that change something");
 }
 
 /// The fault lies between the last step that agreed and the first that differs.

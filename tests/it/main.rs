@@ -55,6 +55,7 @@ mod pictures;
 mod processors;
 mod quiz;
 mod recorded;
+mod recorded_families;
 mod recordings;
 mod reference;
 mod reference_scenarios;

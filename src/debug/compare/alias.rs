@@ -57,6 +57,9 @@ struct File {
     /// Put before every name.
     #[serde(default)]
     prefixes: Vec<String>,
+    /// The classes of the modules whose names these are; none where any module may have them.
+    #[serde(default)]
+    classes: Vec<String>,
     names: Vec<Entry>,
 }
 
@@ -118,6 +121,8 @@ pub struct Table {
     families: Vec<String>,
     /// Whether names are looked for here also where nobody says of which family a recording is.
     broad: bool,
+    /// Classes of modules one of which must have been recorded, where the family of the model is known.
+    classes: Vec<String>,
     rules: Vec<Rule>,
 }
 
@@ -143,7 +148,8 @@ pub fn tables() -> &'static [Table] {
     MADE.get_or_init(|| {
         let read = |text: &&str| {
             let file: File = options().from_str(text).expect("a table of names");
-            Table::new(file.about, file.prefixes, file.names).expect("rules that make sense")
+            let table = Table::new(file.about, file.prefixes, file.names).expect("rules that make sense");
+            Table { classes: file.classes, ..table }
         };
         let mut all: Vec<Table> = TABLES.iter().map(read).collect();
         let last = all.pop();
@@ -188,7 +194,7 @@ impl Table {
                 Ok(Rule { entry, prefixes: Arc::clone(&prefixes), pattern: OnceLock::new(), layout })
             })
             .collect::<Result<_, Msg>>()?;
-        Ok(Self { about, families: Vec::new(), broad: true, rules })
+        Ok(Self { about, families: Vec::new(), broad: true, classes: Vec::new(), rules })
     }
 
     /// As the table of a family: of these values of `model_type`, and asked also where nobody says which.
@@ -315,12 +321,13 @@ impl<'a> Resolver<'a> {
     /// another. A model of PyTorch's own layers is of no family.
     #[must_use]
     pub fn of_model(mut self, model: &RecordedModel) -> Self {
-        let own_layers = |class: &String| {
-            matches!(class.as_str(), "TransformerEncoderLayer" | "TransformerDecoderLayer" | "TransformerEncoder")
-        };
+        // A model of layers of PyTorch's own has their names.
+        let recorded = |table: &Table| model.classes.values().any(|class| table.classes.contains(class));
+        let own_layers = self.tables.iter().any(|table| recorded(table));
         let keeps = |table: &&Table| match &model.model_type {
-            Some(kind) => table.families.is_empty() || table.families.contains(kind),
-            None => table.families.is_empty() || table.broad && !model.classes.values().any(own_layers),
+            Some(_) if table.families.is_empty() => table.classes.is_empty() || recorded(table),
+            Some(kind) => table.families.contains(kind),
+            None => table.families.is_empty() || table.broad && !own_layers,
         };
         self.tables.retain(keeps);
         self
@@ -337,6 +344,17 @@ impl<'a> Resolver<'a> {
             .map(|(bare, call)| self.within(bare, &call, fits))
             .find(|found| !found.is_empty())
             .unwrap_or_else(|| self.gradient(name))
+    }
+
+    /// Whether a table says that `name` stands for nothing here.
+    pub fn is_nothing(&self, name: &str) -> bool {
+        let nothing = |rule: &&Rule| rule.entry.path.is_empty();
+        let calls = self.calls(name);
+        let bare = calls.iter().map(|(bare, _)| bare.strip_suffix(".grad").unwrap_or(bare));
+        let mut rules = bare.flat_map(|bare| {
+            self.tables.iter().flat_map(|t| &t.rules).filter(nothing).map(move |rule| (bare, rule))
+        });
+        rules.any(|(bare, rule)| rule.captures(bare).is_some())
     }
 
     /// What a recorder names `NAME.grad`: the gradients of what `NAME` stands for.

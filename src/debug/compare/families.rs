@@ -24,7 +24,7 @@ const MODULES: [(&str, &str, Option<&str>); 15] = [
     ("embed.weight", "embed.{E}.lookup", None),
     ("embed.source.weight", "embed.source.lookup", None),
     ("embed.target.weight", "embed.target.lookup", None),
-    ("output.weight", "output.logits", None),
+    ("output.weight", "output.logits_raw | output.logits", None),
     ("classifier.weight", "classifier.logits", None),
 ];
 
@@ -47,7 +47,8 @@ pub(super) fn table(family: &Family) -> Table {
     let mut names: Vec<Entry> = family.recorded.names.iter().map(listed).collect();
     // Entries of one name all hold: only the first thing that is said of a name is kept.
     let mut known: BTreeSet<String> = names.iter().map(|n| n.name.clone()).collect();
-    let follows = family.tensors.iter().flat_map(derived);
+    let per_head = (family.model.0.iter()).any(|(path, expr)| path == "attention.qk_norm" && expr.0.contains("'PerHead"));
+    let follows = family.tensors.iter().flat_map(|rule| derived(rule, per_head));
     names.extend(follows.filter(|n| known.insert(n.name.clone())));
     let mut prefixes = family.recorded.prefixes.clone();
     prefixes.extend(family.prefixes.iter().cloned().chain([String::new()]));
@@ -73,8 +74,8 @@ fn listed(name: &RecordedName) -> Entry {
 }
 
 /// What follows from a rule: the names of its tensor and of its module. Nothing where the tensor is taken apart, or stacked of
-/// many.
-fn derived(rule: &Rule) -> Vec<Entry> {
+/// many. Norms of queries and keys may read them `per_head`.
+fn derived(rule: &Rule, per_head: bool) -> Vec<Entry> {
     let mut all = Vec::new();
     if !rule.with.is_empty() {
         return all;
@@ -94,10 +95,12 @@ fn derived(rule: &Rule) -> Vec<Entry> {
         else {
             continue;
         };
-        let reading = if path == "output.logits" { Reading::LastRows } else { Reading::Whole };
+        let of_heads = per_head && [".q_norm.gamma", ".k_norm.gamma"].iter().any(|end| rule.ours.ends_with(end));
+        let layout = if of_heads { Some("b t h d -> b h t d") } else { layout };
+        let reading = if rule.ours == "output.weight" { Reading::LastRows } else { Reading::Whole };
         all.push(Entry { reading, ..entry(module, path, layout) });
         if let Some(norm) = rule.ours.strip_suffix(".gamma") {
-            all.push(entry(&format!("{module}.in"), format!("{norm}.in"), None));
+            all.push(entry(&format!("{module}.in"), format!("{norm}.in"), layout));
         }
     }
     all

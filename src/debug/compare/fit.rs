@@ -20,6 +20,8 @@ pub enum Reading {
     NextLabels,
     /// The first components of each row only: those that rotate.
     Leading,
+    /// All its cells, and in each row one more at the end: that of a sink.
+    WithSink,
     /// Which keys may be seen (1) or are padding (0), where no other rule hides them.
     SeenKeys,
 }
@@ -80,6 +82,7 @@ pub(super) fn fit(found: &Tensor<f64>, layout: Option<&Layout>, reading: Reading
     match reading {
         Reading::Whole => with_batch(found, layout, &wanted),
         Reading::Leading => whole(found, layout, &wanted).map(Fitted::whole).or_else(|| leading(found, wanted)),
+        Reading::WithSink => whole(found, layout, &wanted).or_else(|| without_sink(found, wanted)).map(Fitted::whole),
         Reading::LastRows => whole(found, layout, &wanted).map(Fitted::whole).or_else(|| last_rows(found, wanted)),
         Reading::Labels | Reading::NextLabels => {
             let labels = whole(found, layout, &wanted)?;
@@ -172,6 +175,15 @@ fn leading(found: &Tensor<f64>, wanted: Shape) -> Option<Fitted> {
     fits.then(|| {
         Fitted::partial(wanted, |flat| (flat % width < r).then(|| found.data()[flat / width * r + flat % width]))
     })
+}
+
+/// `[…, width]` of `[…, width + 1]`.
+fn without_sink(found: &Tensor<f64>, wanted: Shape) -> Option<Tensor<f64>> {
+    let (theirs, ours) = (found.shape().dims(), wanted.dims());
+    let ((&more, outer), (&width, own)) = (theirs.split_last()?, ours.split_last()?);
+    let rows = found.data().chunks(more.max(1));
+    let data: Vec<f64> = rows.flat_map(|row| &row[..width.min(row.len())]).copied().collect();
+    (outer == own && more == width + 1).then(|| Tensor::new(wanted, data))
 }
 
 /// `[batch, last, width]` beside `[batch, token, width]`.

@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 
+use crate::scenario::rewrite::{Plan, Rewrite};
 use crate::tensor::Tensor;
 use crate::tensor::{MAX_RANK, Shape};
 use crate::text::{Msg, escape};
@@ -18,9 +19,22 @@ enum Atom {
     Pick { at: usize, of: Option<usize> },
 }
 
-/// An arrangement of axes.
+/// An arrangement of axes, or how a tensor is taken out of one of the reference by the rewrites of a file of weights.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Layout(Kind);
+
+#[derive(Clone, Debug, PartialEq)]
+enum Kind {
+    Axes(Axes),
+    /// A tensor of the file.
+    Made(Vec<Rewrite>),
+    /// What a matrix of the file makes of a vector: the last axis is its rows.
+    Outputs(Vec<Rewrite>),
+}
+
+/// Axes of the reference, and ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Layout {
+struct Axes {
     left: Vec<Vec<Atom>>,
     right: Vec<Vec<Atom>>,
 }
@@ -34,7 +48,7 @@ impl Layout {
         let wrong = |key: &'static str, what: &str| Msg::new(key).arg("layout", escape(text)).arg("what", escape(what));
         let (left, right) = text.split_once("->").ok_or_else(|| wrong("compare.layout.arrow", ""))?;
         let side = |text: &str| groups(text).map_err(|what| wrong("compare.layout.axis", &what));
-        let layout = Self { left: side(left)?, right: side(right)? };
+        let layout = Axes { left: side(left)?, right: side(right)? };
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         for (atoms, names) in [(&layout.left, &mut theirs), (&layout.right, &mut ours)] {
             for atom in atoms.iter().flatten() {
@@ -56,24 +70,92 @@ impl Layout {
             None if layout.left.len() > MAX_RANK || layout.right.len() > MAX_RANK => {
                 Err(wrong("compare.layout.axis", &(MAX_RANK + 1).to_string()))
             }
-            None => Ok(layout),
+            None => Ok(Self(Kind::Axes(layout))),
         }
+    }
+
+    /// The layout of a tensor that is taken out of one of a file by these rewrites.
+    pub(super) fn made(with: Vec<Rewrite>) -> Self {
+        Self(Kind::Made(with))
+    }
+
+    /// The layout of the outputs of a matrix that is taken out of one of a file by these rewrites; `None` where they do
+    /// something to it that its outputs do not show.
+    pub(super) fn outputs(with: &[Rewrite]) -> Option<Self> {
+        // Where the outputs lie before each rewrite.
+        let transposed = with.iter().filter(|r| **r == Rewrite::Transpose).count();
+        let mut axis_of_outputs = transposed % 2;
+        let mut rows = Vec::new();
+        for rewrite in with {
+            match *rewrite {
+                Rewrite::Transpose => axis_of_outputs = 1 - axis_of_outputs,
+                Rewrite::Reshape(_) => {}
+                Rewrite::Slice { axis, from, to, step } if axis == axis_of_outputs => {
+                    rows.push(Rewrite::Slice { axis: 0, from, to, step });
+                }
+                Rewrite::Parts { .. } | Rewrite::Halves(_) | Rewrite::Pairs(_) if axis_of_outputs == 0 => {
+                    rows.push(rewrite.clone());
+                }
+                Rewrite::Multiply(_) => rows.push(rewrite.clone()),
+                _ => return None,
+            }
+        }
+        Some(Self(Kind::Outputs(rows)))
     }
 
     /// The way back; `None` where only a part of the axes is taken.
     pub fn inverted(&self) -> Option<Self> {
-        let whole = !self.left.iter().flatten().any(|a| matches!(a, Atom::Pick { .. }));
-        whole.then(|| Self { left: self.right.clone(), right: self.left.clone() })
+        let Kind::Axes(axes) = &self.0 else { return None };
+        let whole = !axes.left.iter().flatten().any(|a| matches!(a, Atom::Pick { .. }));
+        whole.then(|| Self(Kind::Axes(Axes { left: axes.right.clone(), right: axes.left.clone() })))
     }
 
     /// Whether its first axis is a batch of which one element is ours: `0/* t d -> t d`.
     pub fn drops_batch(&self) -> bool {
-        matches!(self.left.first().map(Vec::as_slice), Some([Atom::Pick { of: None, .. }]))
+        let Kind::Axes(axes) = &self.0 else { return false };
+        matches!(axes.left.first().map(Vec::as_slice), Some([Atom::Pick { of: None, .. }]))
     }
 
     /// `tensor` in our arrangement, of shape `wanted`; `None` where it does not fit. A batch of 1 may be left out of
     /// the reference.
     pub fn arrange(&self, tensor: &Tensor<f64>, wanted: &Shape) -> Option<Tensor<f64>> {
+        match &self.0 {
+            Kind::Axes(axes) => axes.arrange(tensor, wanted),
+            Kind::Made(with) => {
+                let plan = Plan::new(tensor.shape().dims(), with).ok()?;
+                let data = tensor.data();
+                let cell = |flat| plan.element(flat, |at| data[at]);
+                (plan.dims() == wanted.dims())
+                    .then(|| Tensor::new(*wanted, (0..wanted.len()).map(cell).collect::<Vec<f64>>()))
+            }
+            Kind::Outputs(with) => {
+                let width = *tensor.shape().dims().last()?;
+                let plan = Plan::new(&[width], with).ok()?;
+                let (data, kept) = (tensor.data(), plan.dims()[0]);
+                // Rows of `[batch, token]`, and the components of a row, head by head where ours has heads.
+                let (rows, heads) = match *wanted.dims() {
+                    [b, h, t, d] if h * d == kept => (b * t, Some((h, t, d))),
+                    [b, t, d] if d == kept => (b * t, None),
+                    _ => return None,
+                };
+                if data.len() != rows * width {
+                    return None;
+                }
+                let cell = |flat: usize| {
+                    let (row, j) = match heads {
+                        Some((h, t, d)) => (flat / (h * t * d) * t + flat / d % t, flat / (t * d) % h * d + flat % d),
+                        None => (flat / kept, flat % kept),
+                    };
+                    plan.element(j, |at| data[row * width + at])
+                };
+                Some(Tensor::new(*wanted, (0..wanted.len()).map(cell).collect::<Vec<f64>>()))
+            }
+        }
+    }
+}
+
+impl Axes {
+    fn arrange(&self, tensor: &Tensor<f64>, wanted: &Shape) -> Option<Tensor<f64>> {
         let mut found = tensor.shape().dims().to_vec();
         if found.len() + 1 == self.left.len() && wanted.dims().first() == Some(&1) {
             found.insert(0, 1);

@@ -153,13 +153,16 @@ fn scaled_embeddings(session: &Session, run: usize, reference: &Reference, besid
         };
         let all = beside.remove(&looked_up).unwrap_or_default();
         let (moved, stays): (Vec<Beside>, Vec<Beside>) = all.into_iter().partition(nearer);
+        // So does the gradient of what it gives out.
+        let gradient = |id: NodeId| program.named(&program.node(id).name.gradient());
+        if let (false, Some(from), Some(to)) = (moved.is_empty(), gradient(looked_up), gradient(scaled)) {
+            let gradients = beside.remove(&from).unwrap_or_default();
+            beside.entry(to).or_default().extend(gradients.into_iter().map(|b| b.of(to)));
+        }
         if !stays.is_empty() {
             beside.insert(looked_up, stays);
         }
-        for mut one in moved {
-            one.target.node = scaled;
-            beside.entry(scaled).or_default().push(one);
-        }
+        beside.entry(scaled).or_default().extend(moved.into_iter().map(|b| b.of(scaled)));
     }
 }
 
@@ -223,15 +226,23 @@ fn matched(
                 let found = found.get_or_init(|| reference.tensor(i));
                 fit(found, t.layout.as_ref(), t.reading, program.node(t.node)).is_some()
             };
-            let mut found = resolver.resolve_fitting(&named.name, &fits);
-            if found.is_empty() {
-                let outputs = modules.resolve(&named.name).iter().map(|output| Target {
+            let of_weights = |outputs: &[modules::Output]| -> Vec<Target> {
+                let target = |output: &modules::Output| Target {
                     node: output.node,
                     layout: output.layout.clone(),
                     reading: output.reading,
                     table: modules::ABOUT.to_owned(),
-                });
-                found = outputs.filter(&fits).collect();
+                };
+                outputs.iter().map(target).filter(&fits).collect()
+            };
+            // The file that a parameter is read from says how it lies there, and so does its gradient.
+            let mut found = of_weights(modules.gradient(&named.name));
+            if found.is_empty() {
+                found = resolver.resolve_fitting(&named.name, &fits);
+            }
+            if !found.iter().any(fits) && !resolver.is_nothing(&named.name) {
+                let others = of_weights(modules.resolve(&named.name));
+                found = if others.is_empty() { found } else { others };
             }
             found
         };

@@ -33,6 +33,8 @@ pub(super) struct Output {
 #[derive(Debug, Default)]
 pub(super) struct Modules {
     by_name: BTreeMap<String, Vec<Output>>,
+    /// Gradients of the tensors of the files.
+    gradients: BTreeMap<String, Vec<Output>>,
 }
 
 impl Modules {
@@ -41,27 +43,25 @@ impl Modules {
         let mut modules = Self::default();
         for file in &scenario.weights.files {
             for (path, from, with) in tensors(file) {
-                let parts = file.made.values().filter(|made| made.from == [from]).count();
                 if let Some(id) = program.find(path) {
-                    modules.of_parameter(program, id, from, part(with, parts));
+                    modules.of_parameter(program, id, from, with);
+                    modules.gradient_of(program, id, from, with);
                 }
             }
         }
+        modules.gradients(program);
         modules
     }
 
     /// What a recorded tensor stands for. A recorder names a module from the model on that it was given, which may be
     /// within that of the checkpoint or around it.
     pub(super) fn resolve(&self, name: &str) -> &[Output] {
-        if let Some(found) = self.by_name.get(name) {
-            return found;
-        }
-        let inside = |long: &str, short: &str| long.strip_suffix(short).is_some_and(|head| head.ends_with('.'));
-        let mut near = self.by_name.iter().filter(|(known, _)| inside(known, name) || inside(name, known));
-        match (near.next(), near.next()) {
-            (Some((_, found)), None) => found,
-            _ => &[],
-        }
+        nearest(&self.by_name, name)
+    }
+
+    /// The parameters' gradients that a recorded tensor is.
+    pub(super) fn gradient(&self, name: &str) -> &[Output] {
+        nearest(&self.gradients, name)
     }
 
     fn add(&mut self, name: String, node: NodeId, layout: Option<&str>) {
@@ -70,16 +70,42 @@ impl Modules {
 
     fn add_read(&mut self, name: String, node: NodeId, layout: Option<&str>, reading: Reading) {
         let layout = layout.and_then(|l| Layout::parse(l).ok());
-        let of = self.by_name.entry(name).or_default();
-        if of.iter().all(|o| o.node != node) {
-            of.push(Output { node, layout, reading });
+        push(&mut self.by_name, name, Output { node, layout, reading });
+    }
+
+    /// The gradient of a tensor of the file is taken apart as the tensor is; what is added to its elements does not
+    /// change their gradients.
+    fn gradient_of(&mut self, program: &Program, id: NodeId, from: &str, with: &[Rewrite]) {
+        let Some(node) = program.named(&program.node(id).name.gradient()) else { return };
+        let of = |rewrite: &Rewrite| match rewrite {
+            Rewrite::Add(_) => None,
+            Rewrite::Multiply(by) => Some(Rewrite::Multiply(1.0 / by)),
+            other => Some(other.clone()),
+        };
+        let with: Vec<Rewrite> = with.iter().filter_map(of).collect();
+        let layout = (!with.is_empty()).then(|| Layout::made(with));
+        push(&mut self.gradients, gradient(from), Output { node, layout, reading: Reading::Whole });
+    }
+
+    /// What modules give out, by the names that the recorder gives the gradients of it.
+    fn gradients(&mut self, program: &Program) {
+        let of = |o: &Output| {
+            let node = program.named(&program.node(o.node).name.gradient())?;
+            Some(Output { node, ..o.clone() })
+        };
+        let all: Vec<(String, Vec<Output>)> =
+            self.by_name.iter().map(|(name, outputs)| (gradient(name), outputs.iter().filter_map(of).collect())).collect();
+        for (name, outputs) in all {
+            for output in outputs {
+                push(&mut self.by_name, name.clone(), output);
+            }
         }
     }
 
-    fn of_parameter(&mut self, program: &Program, id: NodeId, from: &str, part: Option<Part>) {
+    fn of_parameter(&mut self, program: &Program, id: NodeId, from: &str, with: &[Rewrite]) {
         let Some((module, "weight")) = from.rsplit_once('.') else { return };
-        let users = program.users(id);
-        let [user] = users else {
+        let users = readers(program, id);
+        let [user] = users[..] else {
             // A table that is read back as the head too: what looks up is the module.
             let looks_up = |u: &&NodeId| matches!(program.node(**u).op, Op::Gather(Pick::Rows));
             if let Some(lookup) = users.iter().find(looks_up) {
@@ -87,15 +113,15 @@ impl Modules {
             }
             return;
         };
-        match program.node(*user).op {
+        match program.node(user).op {
             Op::Gather(Pick::Rows) => {
-                let batched = program.node(*user).shape.axes().contains(&Axis::Batch);
-                self.add(module.to_owned(), *user, (!batched).then_some("0/* t d -> t d"));
+                let batched = program.node(user).shape.axes().contains(&Axis::Batch);
+                self.add(module.to_owned(), user, (!batched).then_some("0/* t d -> t d"));
             }
-            Op::MatMul { .. } => self.linear(program, *user, module, part),
+            Op::MatMul { .. } => self.linear(program, user, module, with),
             _ => {
                 let norm =
-                    program.enclosing(*user, |k| matches!(k, ScopeKind::LayerNorm { .. } | ScopeKind::RmsNorm { .. }));
+                    program.enclosing(user, |k| matches!(k, ScopeKind::LayerNorm { .. } | ScopeKind::RmsNorm { .. }));
                 if let Some(scope) = norm
                     && let ScopeKind::LayerNorm { input, output, .. } | ScopeKind::RmsNorm { input, output, .. } =
                         program.scope(scope).kind
@@ -107,31 +133,27 @@ impl Modules {
         }
     }
 
-    fn linear(&mut self, program: &Program, product: NodeId, module: &str, part: Option<Part>) {
+    fn linear(&mut self, program: &Program, product: NodeId, module: &str, with: &[Rewrite]) {
         let mut node = product;
         if let Some(scope) = program.enclosing(product, |k| *k == ScopeKind::Linear) {
             node = program.scope(scope).nodes.clone().next_back().map_or(node, NodeId);
         }
-        // Heads are split by moving numbers.
-        while let [user] = program.users(node)
-            && matches!(program.node(*user).op, Op::Reshape | Op::Permute(_))
-        {
-            node = *user;
-        }
-        let Some(part) = part else { return };
-        let heads = program.node(node).shape.rank() == 4;
-        let layout = match (part, heads) {
-            (Part::Whole, false) => None,
-            (Part::Whole, true) => Some("b t (h d) -> b h t d".to_owned()),
-            (Part::Slice(i, n), true) => Some(format!("b t ({i}/{n} h d) -> b h t d")),
-            (Part::Slice(i, n), false) => Some(format!("b t ({i}/{n} d) -> b t d")),
-            (Part::PerHead(i, n), true) => Some(format!("b t (h {i}/{n} d) -> b h t d")),
-            (Part::PerHead(..), false) => return,
+        // Heads are split by moving numbers; groups of them are no longer what the module gives out.
+        let is_whole = |id: NodeId| {
+            let name = &program.node(id).name;
+            matches!(name.role, Role::Query | Role::Key | Role::Value) && name.inner.is_empty()
         };
+        while !is_whole(node)
+            && let [user] = readers(program, node)[..]
+            && matches!(program.node(user).op, Op::Reshape | Op::Permute(_))
+        {
+            node = user;
+        }
+        let Some(layout) = Layout::outputs(with) else { return };
         // Who generates computes the logits of the last position only.
         let head = program.node(node).name.site == Site::Output;
         let reading = if head { Reading::LastRows } else { Reading::Whole };
-        self.add_read(module.to_owned(), node, layout.as_deref(), reading);
+        push(&mut self.by_name, module.to_owned(), Output { node, layout: Some(layout), reading });
         self.around(program, node, module);
     }
 
@@ -146,7 +168,7 @@ impl Modules {
         let here = |role: Role| at(name.site, role);
         match (block, &name.role) {
             (Block::SelfAttention | Block::CrossAttention, Role::Query) => {
-                let scores = here(Role::MaskedScores).or_else(|| here(Role::Scores));
+                let scores = here(Role::Weights).and_then(|weights| softmax_input(program, weights));
                 for (end, found) in [
                     (".scores", scores),
                     (".weights", here(Role::Weights)),
@@ -183,6 +205,47 @@ impl Modules {
     }
 }
 
+fn push(named: &mut BTreeMap<String, Vec<Output>>, name: String, output: Output) {
+    let of = named.entry(name).or_default();
+    if of.iter().all(|o| o.node != output.node) {
+        of.push(output);
+    }
+}
+
+fn nearest<'a>(named: &'a BTreeMap<String, Vec<Output>>, name: &str) -> &'a [Output] {
+    if let Some(found) = named.get(name) {
+        return found;
+    }
+    let inside = |long: &str, short: &str| long.strip_suffix(short).is_some_and(|head| head.ends_with('.'));
+    let mut near = named.iter().filter(|(known, _)| inside(known, name) || inside(name, known));
+    match (near.next(), near.next()) {
+        (Some((_, found)), None) => found,
+        _ => &[],
+    }
+}
+
+/// What the softmax reads that makes `weights`, with a sink among them or without.
+fn softmax_input(program: &Program, mut weights: NodeId) -> Option<NodeId> {
+    if let Op::Slice { .. } = program.node(weights).op {
+        weights = program.node(weights).inputs[0];
+    }
+    let scope = program.enclosing(weights, |kind| matches!(kind, ScopeKind::Softmax { .. }))?;
+    match program.scope(scope).kind {
+        ScopeKind::Softmax { input, output } if output == weights => Some(input),
+        _ => None,
+    }
+}
+
+/// The nodes of the forward pass that read `id`.
+fn readers(program: &Program, id: NodeId) -> Vec<NodeId> {
+    program.users(id).iter().copied().filter(|user| !program.node(*user).name.is_derived()).collect()
+}
+
+/// What the recorder calls the gradient of `name`.
+fn gradient(name: &str) -> String {
+    format!("{name}.grad")
+}
+
 /// Parameters of a file with the one tensor each comes from, and what is done with it.
 fn tensors(file: &WeightFile) -> impl Iterator<Item = (&str, &str, &[Rewrite])> {
     let plain = file.names.iter().map(|(path, from)| (path.as_str(), from.as_str(), &[][..]));
@@ -191,32 +254,4 @@ fn tensors(file: &WeightFile) -> impl Iterator<Item = (&str, &str, &[Rewrite])> 
         _ => None,
     });
     plain.chain(made)
-}
-
-/// Which of a module's outputs are ours.
-#[derive(Clone, Copy)]
-enum Part {
-    Whole,
-    /// One of so many equal parts.
-    Slice(usize, usize),
-    /// One of so many equal parts of each head.
-    PerHead(usize, usize),
-}
-
-/// What rewrites of the matrix make of the module's outputs, of which there are so many `parts`; `None` where that is no
-/// part in the same order.
-fn part(with: &[Rewrite], parts: usize) -> Option<Part> {
-    let mut found = Part::Whole;
-    for rewrite in with {
-        found = match (rewrite, found) {
-            (Rewrite::Transpose | Rewrite::Reshape(_), found) => found,
-            (Rewrite::Parts { groups: 1, of, from, count: 1 }, Part::Whole) => Part::Slice(*from, *of),
-            (Rewrite::Parts { of, from, count: 1, .. }, Part::Whole) => Part::PerHead(*from, *of),
-            (Rewrite::Slice { from, to, step: 1, .. }, Part::Whole) if from.is_multiple_of(to - from) && parts > 1 => {
-                Part::Slice(from / (to - from), parts)
-            }
-            _ => return None,
-        };
-    }
-    Some(found)
 }

@@ -14,7 +14,7 @@ use super::reference::Reference;
 use super::report::{Against, Checked, Place};
 use super::rounding::{self, Digits, Rounded, Scheme};
 use super::{noise, pattern};
-use crate::program::{Binary, Leaf, Node, NodeId, Op, Program, Reduction};
+use crate::program::{Binary, Leaf, Node, NodeId, Op, Program, Reduction, ScopeKind};
 use crate::tensor::{DType, NumberType, Pool, Precision, Real, Tensor, Value};
 use crate::trace::{
     Bindings, ChainSink, Flow, Keep, Pinned, PinnedSink, Rounder, Rounding, RunError, Settings, Sink, evaluate,
@@ -28,6 +28,14 @@ pub(super) struct Beside {
     pub tensor: usize,
     /// How it stands for the node.
     pub target: Target,
+}
+
+impl Beside {
+    /// The tensor as one that stands for another node.
+    pub(super) fn of(mut self, node: NodeId) -> Self {
+        self.target.node = node;
+        self
+    }
 }
 
 /// What a walk needs to know.
@@ -295,7 +303,16 @@ impl<U: Real> Walker<'_, U> {
                 theirs: theirs.tensor.data(),
                 there: theirs.there.as_deref(),
             };
-            let (measured, mut state) = measure(&sides, kind, unit, &self.plan.tolerance, self.plan.mode);
+            let (mut measured, mut state) = measure(&sides, kind, unit, &self.plan.tolerance, self.plan.mode);
+            // Softmax does not see what is added to a whole row, as ALiBi may count distances from either end.
+            if state == State::Diverged && softmax_alone_reads(self.plan.program, id) {
+                let width = node.shape.dims().last().copied().unwrap_or(1);
+                let shifted = shifted_rows(&ours, sides.theirs, width);
+                let again = measure(&Sides { theirs: &shifted, ..sides }, kind, unit, &self.plan.tolerance, self.plan.mode);
+                if again.1 != State::Diverged {
+                    (measured, state) = again;
+                }
+            }
             // Where all that was added cancels, what is left is rounding on both sides: an exact 0 has no other.
             let finite = |x: &f64| x.is_finite() && x.abs() < -HIDDEN;
             let theirs = sides.theirs.iter().copied().filter(finite).fold(0.0, |m: f64, x| m.max(x.abs()));
@@ -357,6 +374,27 @@ impl<U: Real> Walker<'_, U> {
         self.values[id.index()] = None;
         self.rounded.iter_mut().for_each(|r| r.let_go(id));
     }
+}
+
+/// Whether a node is what softmax reads, and nothing else reads it.
+fn softmax_alone_reads(program: &Program, id: NodeId) -> bool {
+    let readers = || program.users(id).iter().filter(|user| !program.node(**user).name.is_derived());
+    let reads = |kind: &ScopeKind| matches!(kind, ScopeKind::Softmax { input, .. } if *input == id);
+    readers().next().is_some() && readers().all(|user| program.enclosing(*user, reads).is_some())
+}
+
+/// The rows of `theirs`, each with what makes its first visible cell ours added to all of it.
+fn shifted_rows(ours: &dyn Fn(usize) -> f64, theirs: &[f64], width: usize) -> Vec<f64> {
+    let visible = |x: f64| x.is_finite() && x > HIDDEN;
+    let mut all = theirs.to_vec();
+    for (row, cells) in all.chunks_mut(width.max(1)).enumerate() {
+        let differences = cells.iter().enumerate().map(|(i, x)| (ours(row * width + i), *x));
+        let first = differences.into_iter().find(|(a, b)| visible(*a) && visible(*b));
+        if let Some((a, b)) = first {
+            cells.iter_mut().filter(|x| visible(**x)).for_each(|x| *x += a - b);
+        }
+    }
+    all
 }
 
 /// The same value in binary64.
