@@ -12,7 +12,8 @@ use serde_json::Value as Json;
 fn families(half: usize) -> Vec<String> {
     let files = std::fs::read_dir("tests/data/recorded_families").expect("recordings");
     let names = files.map(|f| f.expect("a file").path()).filter(|f| f.extension().is_some_and(|e| e == "safetensors"));
-    let mut names: Vec<String> = names.map(|f| f.file_stem().expect("a name").to_str().expect("text").to_owned()).collect();
+    let mut names: Vec<String> =
+        names.map(|f| f.file_stem().expect("a name").to_str().expect("text").to_owned()).collect();
     names.sort();
     assert!(names.len() >= 48, "{names:?}");
     names.into_iter().skip(half).step_by(2).collect()
@@ -47,7 +48,8 @@ fn agrees(half: usize) {
         assert_eq!(out.status.code(), Some(0), "{family}: {said}");
         let nodes = report["nodes"].as_array().expect("a list");
         let known: BTreeSet<&str> = nodes.iter().filter_map(|n| n["name"].as_str()).collect();
-        nothing_for.extend(wanted.iter().filter(|name| !known.contains(name.as_str())).map(|n| format!("{family}: {n}")));
+        nothing_for
+            .extend(wanted.iter().filter(|name| !known.contains(name.as_str())).map(|n| format!("{family}: {n}")));
         trained += usize::from(!wanted.is_empty());
     }
     assert!(trained >= 17, "{trained}");

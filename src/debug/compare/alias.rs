@@ -351,9 +351,8 @@ impl<'a> Resolver<'a> {
         let nothing = |rule: &&Rule| rule.entry.path.is_empty();
         let calls = self.calls(name);
         let bare = calls.iter().map(|(bare, _)| bare.strip_suffix(".grad").unwrap_or(bare));
-        let mut rules = bare.flat_map(|bare| {
-            self.tables.iter().flat_map(|t| &t.rules).filter(nothing).map(move |rule| (bare, rule))
-        });
+        let mut rules = bare
+            .flat_map(|bare| self.tables.iter().flat_map(|t| &t.rules).filter(nothing).map(move |rule| (bare, rule)));
         rules.any(|(bare, rule)| rule.captures(bare).is_some())
     }
 

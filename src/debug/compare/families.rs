@@ -47,7 +47,8 @@ pub(super) fn table(family: &Family) -> Table {
     let mut names: Vec<Entry> = family.recorded.names.iter().map(listed).collect();
     // Entries of one name all hold: only the first thing that is said of a name is kept.
     let mut known: BTreeSet<String> = names.iter().map(|n| n.name.clone()).collect();
-    let per_head = (family.model.0.iter()).any(|(path, expr)| path == "attention.qk_norm" && expr.0.contains("'PerHead"));
+    let per_head =
+        (family.model.0.iter()).any(|(path, expr)| path == "attention.qk_norm" && expr.0.contains("'PerHead"));
     let follows = family.tensors.iter().flat_map(|rule| derived(rule, per_head));
     names.extend(follows.filter(|n| known.insert(n.name.clone())));
     let mut prefixes = family.recorded.prefixes.clone();

@@ -93,8 +93,11 @@ impl Modules {
             let node = program.named(&program.node(o.node).name.gradient())?;
             Some(Output { node, ..o.clone() })
         };
-        let all: Vec<(String, Vec<Output>)> =
-            self.by_name.iter().map(|(name, outputs)| (gradient(name), outputs.iter().filter_map(of).collect())).collect();
+        let all: Vec<(String, Vec<Output>)> = self
+            .by_name
+            .iter()
+            .map(|(name, outputs)| (gradient(name), outputs.iter().filter_map(of).collect()))
+            .collect();
         for (name, outputs) in all {
             for output in outputs {
                 push(&mut self.by_name, name.clone(), output);

@@ -308,7 +308,8 @@ impl<U: Real> Walker<'_, U> {
             if state == State::Diverged && softmax_alone_reads(self.plan.program, id) {
                 let width = node.shape.dims().last().copied().unwrap_or(1);
                 let shifted = shifted_rows(&ours, sides.theirs, width);
-                let again = measure(&Sides { theirs: &shifted, ..sides }, kind, unit, &self.plan.tolerance, self.plan.mode);
+                let again =
+                    measure(&Sides { theirs: &shifted, ..sides }, kind, unit, &self.plan.tolerance, self.plan.mode);
                 if again.1 != State::Diverged {
                     (measured, state) = again;
                 }
