@@ -136,6 +136,16 @@ pub fn round_to(x: f64, digits: u8) -> f64 {
     if !x.is_finite() {
         return x;
     }
+    // Far enough from a tie that the product's rounding error (below 2⁻²³) cannot matter, the nearest multiple is known;
+    // the quotient of two exact numbers is then the number nearest to that decimal, which is what reading it gives.
+    if digits <= 9 {
+        let unit = 10f64.powi(i32::from(digits));
+        let scaled = x * unit;
+        let nearest = scaled.round();
+        if nearest != 0.0 && scaled.abs() < 1e9 && ((scaled - nearest).abs() - 0.5).abs() > 1e-6 {
+            return nearest / unit;
+        }
+    }
     NumberFormat::Decimals(digits).format(x).parse().unwrap_or(x)
 }
 
@@ -158,6 +168,20 @@ pub fn exact_f32(x: f32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    proptest::proptest! {
+        #[test]
+        fn rounding_is_what_the_printed_number_reads_as(n in -40_000_000i64..40_000_000, ulps in -3i64..4, x: f64, digits in 0u8..10) {
+            // Ties and their neighbours, and any numbers.
+            let unit = 10f64.powi(i32::from(digits));
+            let tie = (n as f64 + 0.5) / unit;
+            let near = f64::from_bits((tie.to_bits() as i64 + ulps) as u64);
+            for x in [near, x, n as f64 / unit * 1.37, x % 3.0] {
+                let printed = if x.is_finite() { format!("{}", NumberFormat::Decimals(digits).format(x)).parse().unwrap_or(x) } else { x };
+                proptest::prop_assert_eq!(round_to(x, digits).to_bits(), printed.to_bits(), "{} {}", x, digits);
+            }
+        }
+    }
 
     #[test]
     fn what_is_not_0_is_not_shown_as_0() {
