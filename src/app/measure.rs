@@ -5,9 +5,10 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::hash::Hash;
 use std::ops::Range;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Weak};
 
 use super::head_facts::HeadFacts;
 use super::kept;
@@ -15,6 +16,7 @@ use super::lens_table::{LensTable, Way};
 use super::medians::Medians;
 use super::row_facts::RowFacts;
 use super::similar::{COMPARED, Similar};
+use super::slot::{Seen, Slot};
 use crate::explain::line::MASKED_BELOW;
 use crate::program::{Leaf, NodeId, Op, Program, Role, ScopeKind};
 use crate::session::Session;
@@ -36,7 +38,7 @@ pub enum Kind {
 }
 
 /// Cells up to which a tensor is read at once: a fraction of a millisecond.
-const AT_ONCE: usize = 1 << 16;
+pub const AT_ONCE: usize = 1 << 15;
 /// Parts of a range that cells are counted in.
 pub const BINS: usize = 16;
 /// Pictures that are kept.
@@ -70,13 +72,7 @@ pub enum Part {
     Plane(Window),
 }
 
-enum Slot<T> {
-    Ready(Arc<T>),
-    Pending(Arc<OnceLock<Option<Arc<T>>>>),
-}
-
 type Slots<K, T> = RefCell<HashMap<K, Slot<T>>>;
-type Pictures = RefCell<HashMap<(Key, Window, usize, usize), Arc<Vec<Tally>>>>;
 
 /// The caches of a session.
 #[derive(Default)]
@@ -84,7 +80,7 @@ pub struct Measures {
     of: RefCell<Weak<Session>>,
     tallies: Slots<(Key, Part), Tally>,
     pyramids: Slots<(Key, Window), Pyramid>,
-    pictures: Pictures,
+    pictures: Slots<(Key, Window, usize, usize), Vec<Tally>>,
     heads: Slots<(Key, Window), HeadFacts>,
     spreads: Slots<(Key, Window), Vec<u64>>,
     rows: Slots<(Key, Option<NodeId>), RowFacts>,
@@ -95,13 +91,16 @@ pub struct Measures {
 }
 
 impl Measures {
+    fn is_of(&self, session: &Arc<Session>) -> bool {
+        std::ptr::eq(self.of.borrow().as_ptr(), Arc::as_ptr(session))
+    }
+
     /// What is kept belongs to one session: with another one everything begins anew.
     fn of_session(&self, session: &Arc<Session>) {
-        let mut kept = self.of.borrow_mut();
-        if std::ptr::eq(kept.as_ptr(), Arc::as_ptr(session)) {
+        if self.is_of(session) {
             return;
         }
-        *kept = Arc::downgrade(session);
+        *self.of.borrow_mut() = Arc::downgrade(session);
         self.tallies.borrow_mut().clear();
         self.pyramids.borrow_mut().clear();
         self.pictures.borrow_mut().clear();
@@ -215,29 +214,29 @@ impl Measures {
     /// A picture of a plane: the tally of each of `rows` × `cols` parts of nearly the same size; `None` while its cells
     /// are being read.
     pub fn picture(&self, of: Origin<'_>, window: Window, rows: usize, cols: usize) -> Option<Arc<Vec<Tally>>> {
-        self.of_session(of.session);
         let key = (of.key(), window, rows, cols);
-        if let Some(made) = self.pictures.borrow().get(&key) {
-            return Some(Arc::clone(made));
+        if self.pictures.borrow().len() >= PICTURES && !self.pictures.borrow().contains_key(&key) {
+            self.pictures.borrow_mut().clear();
+        }
+        // What was made before the pyramid was let go stays.
+        let known = self.pictures.borrow().get(&key).map(Slot::look);
+        if let Some(Seen::Made(made)) = known.filter(|_| self.is_of(of.session)) {
+            return Some(made);
         }
         let pyramid = self.pyramid(of, window)?;
-        let made = of.owned().with(|value, mask| {
-            let part = |n: usize, i: usize, of: usize| -> Range<usize> {
-                let at = |i: usize| (n as u128 * i as u128 / of as u128) as usize;
-                at(i)..at(i + 1)
-            };
-            (0..rows)
-                .flat_map(|r| (0..cols).map(move |c| (r, c)))
-                .map(|(r, c)| pyramid.rect(value, mask, part(window.rows, r, rows), part(window.cols, c, cols)))
-                .collect::<Vec<_>>()
-        })?;
-        let made = Arc::new(made);
-        let mut pictures = self.pictures.borrow_mut();
-        if pictures.len() >= PICTURES {
-            pictures.clear();
-        }
-        pictures.insert(key, Arc::clone(&made));
-        Some(made)
+        self.get(&self.pictures, key, of, window.rows * window.cols, move |o| {
+            o.with(|value, mask| {
+                let of = |r: usize, c: usize| {
+                    pyramid.rect(value, mask, part(window.rows, r, rows), part(window.cols, c, cols))
+                };
+                (0..rows).flat_map(|r| (0..cols).map(move |c| (r, c))).map(|(r, c)| of(r, c)).collect()
+            })
+        })
+    }
+
+    /// Something else than what is kept here is being read: it is asked for again at the next tick.
+    pub fn wait(&self) {
+        self.waiting.set(true);
     }
 
     fn get<K: Eq + Hash + Copy, T: Send + Sync + 'static>(
@@ -255,36 +254,25 @@ impl Measures {
             return None;
         }
         let mut slots = slots.borrow_mut();
-        match slots.get(&key) {
-            Some(Slot::Ready(made)) => return Some(Arc::clone(made)),
-            Some(Slot::Pending(cell)) => match cell.get() {
-                Some(Some(made)) => {
-                    let made = Arc::clone(made);
-                    slots.insert(key, Slot::Ready(Arc::clone(&made)));
-                    return Some(made);
-                }
-                Some(None) => return None,
-                None => {
-                    self.waiting.set(true);
-                    return None;
-                }
-            },
-            None => {}
-        }
-        let owned = of.owned();
-        if of.live && cells > AT_ONCE {
-            let cell = Arc::new(OnceLock::new());
-            slots.insert(key, Slot::Pending(Arc::clone(&cell)));
+        let slot = match slots.entry(key) {
+            Entry::Occupied(slot) => slot.into_mut(),
+            Entry::Vacant(place) => {
+                let owned = of.owned();
+                place.insert(Slot::new(of.live && cells > AT_ONCE, move || make(&owned))?)
+            }
+        };
+        let seen = slot.look();
+        if matches!(seen, Seen::Coming) {
             self.waiting.set(true);
-            rayon::spawn(move || {
-                let _ = cell.set(make(&owned).map(Arc::new));
-            });
-            return None;
         }
-        let made = Arc::new(make(&owned)?);
-        slots.insert(key, Slot::Ready(Arc::clone(&made)));
-        Some(made)
+        seen.made()
     }
+}
+
+/// Part `i` of `of` nearly equal parts of `n`: what a pixel of a picture shows.
+pub fn part(n: usize, i: usize, of: usize) -> Range<usize> {
+    let at = |i: usize| (n as u128 * i as u128 / of as u128) as usize;
+    at(i)..at(i + 1)
 }
 
 impl Origin<'_> {

@@ -42,6 +42,7 @@ mod record;
 pub mod row_facts;
 pub mod settings;
 pub mod similar;
+pub mod slot;
 pub mod ui;
 mod update;
 pub mod view;

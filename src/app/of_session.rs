@@ -22,6 +22,11 @@ impl<T: Default> OfSession<T> {
         self.is_of(session).then_some(&self.value)
     }
 
+    /// The value, whichever session it belongs to.
+    pub fn any(&self) -> &T {
+        &self.value
+    }
+
     /// The value of `session`; a new one where it belonged to another session.
     pub fn get_mut(&mut self, session: &Arc<Session>) -> &mut T {
         if !self.is_of(session) {

@@ -1,6 +1,8 @@
 //! Two runs side by side: which paths stand beside which, and where their cells differ. Plain data; a screen steps
 //! through it.
 
+use rayon::prelude::*;
+
 use crate::program::{Name, Node, NodeId, Program};
 use crate::tensor::{Axis, Shape};
 use crate::trace::{AnyTrace, AnyValue};
@@ -93,20 +95,42 @@ pub fn pair(left: &AnyTrace, right: &AnyTrace, mapping: &Mapping, align: Align) 
             first: None,
             max_difference: 0.0,
         };
-        for cell in beside.pairs() {
-            if same(&a, &b, cell) {
-                continue;
-            }
-            found.differing += 1;
-            found.first.get_or_insert(cell);
-            let difference = (a.get(cell.left) - b.get(cell.right)).abs();
-            if difference.is_nan() || difference > found.max_difference {
-                found.max_difference = difference;
-            }
-        }
+        count(&mut found, &a, &b, &beside);
         pairs.push(found);
     }
     pairs
+}
+
+/// Cells that are read in one go.
+const BLOCK: usize = 1 << 14;
+
+/// Reads all cells of a pair, blocks of them at the same time.
+fn count(found: &mut PathPair, a: &AnyValue, b: &AnyValue, beside: &Beside) {
+    let n = beside.part().len();
+    let of_block = |k: usize| {
+        let (mut differing, mut first, mut largest) = (0, None, 0.0_f64);
+        for i in k * BLOCK..n.min((k + 1) * BLOCK) {
+            let cell = beside.nth(i);
+            if same(a, b, cell) {
+                continue;
+            }
+            differing += 1;
+            first.get_or_insert(cell);
+            let difference = (a.get(cell.left) - b.get(cell.right)).abs();
+            if difference.is_nan() || difference > largest {
+                largest = difference;
+            }
+        }
+        (differing, first, largest)
+    };
+    let blocks: Vec<_> = (0..n.div_ceil(BLOCK)).into_par_iter().map(of_block).collect();
+    for (differing, first, largest) in blocks {
+        found.differing += differing;
+        found.first = found.first.or(first);
+        if largest.is_nan() || largest > found.max_difference {
+            found.max_difference = largest;
+        }
+    }
 }
 
 /// The cells of a pair that differ, in the order of the left side.
@@ -229,8 +253,17 @@ impl Beside {
             .collect()
     }
 
+    /// The cell at a position in the part, on both sides.
+    pub fn nth(&self, flat: usize) -> CellPair {
+        // Where all of both is compared, the positions are the same.
+        if self.part == self.shapes[0] && self.part == self.shapes[1] {
+            return CellPair { left: flat, right: flat };
+        }
+        self.at(&self.part.unflat(flat))
+    }
+
     /// All cells, in the order of the left side.
     pub fn pairs(&self) -> impl Iterator<Item = CellPair> + '_ {
-        (0..self.part.len()).map(|flat| self.at(&self.part.unflat(flat)))
+        (0..self.part.len()).map(|flat| self.nth(flat))
     }
 }

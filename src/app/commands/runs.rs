@@ -7,7 +7,7 @@ use crate::app::args::{Arg, Place, Sides, Train, UpdateNumber};
 use crate::app::messages::Level;
 use crate::app::navigator::Navigator;
 use crate::app::view::View;
-use crate::app::views::side::{Side, select};
+use crate::app::views::side::{Here, Side, select};
 use crate::text::{Msg, NumberFormat};
 
 /// Differing paths that an answer lists.
@@ -28,7 +28,7 @@ pub fn update(app: &mut App, number: &UpdateNumber) {
 /// `side-by-side [WHAT]`: puts two runs side by side and shows them.
 pub fn side_by_side(app: &mut App, what: &Sides) {
     let App { nav, ui, views, .. } = app;
-    match select(nav, what) {
+    match select(&Here::of(nav), what) {
         Ok(side) => {
             ui.answers.push(answer(nav, &side, ui.settings.digits));
             views.side.put(nav, side);

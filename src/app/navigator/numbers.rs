@@ -215,6 +215,11 @@ impl Navigator {
         Origin { session: &self.session, run, node, round: self.round(), live: self.numbers.background }
     }
 
+    /// Whether long work goes on in the background: somebody watches.
+    pub fn is_live(&self) -> bool {
+        self.numbers.background
+    }
+
     /// Range and counts over every cell of a part of a tensor; `None` while it is being read.
     pub fn tally(&self, run: usize, node: NodeId, part: Part) -> Option<Tally> {
         self.numbers.measures.tally(self.origin(run, node), part)

@@ -64,7 +64,8 @@ pub fn number(digits: NumberFormat, value: f64, width: u16) -> String {
             return text;
         }
     }
-    "#".repeat(room.min(2))
+    let texts = [NumberFormat::Scientific(1).format(value), NumberFormat::Scientific(0).format(value)];
+    texts.into_iter().find(|t| t.chars().count() <= room).unwrap_or_else(|| "#".repeat(room.min(2)))
 }
 
 /// The cells of a grid of this table in an area; `None` where a number has no room.
@@ -149,8 +150,8 @@ pub fn draw(
     Rect { width: width.min(area.width), height: height.min(area.height), ..area }
 }
 
-/// Keeps the pixels of a picture of so many rows and columns; the second function reads every cell.
-pub type Kept<'a> = dyn Fn((usize, usize), &dyn Fn() -> Vec<Tally>) -> Arc<Vec<Tally>> + 'a;
+/// The pixels of a picture of so many rows and columns, kept from frame to frame; `None` while the cells are read.
+pub type Kept<'a> = dyn Fn((usize, usize)) -> Option<Arc<Vec<Tally>>> + 'a;
 
 /// Numbers that are no tensor of a run: another one's values, a difference.
 pub struct Values<'a> {
@@ -159,7 +160,7 @@ pub struct Values<'a> {
     /// A number and what it is.
     pub cell: &'a dyn Fn(usize, usize) -> (f64, CellKind),
     /// What is in each pixel of a picture of so many rows and columns, where that is kept from frame to frame: `cell` is
-    /// not read for every cell then. It is given how to find it out.
+    /// not read for every cell then.
     pub kept: Option<&'a Kept<'a>>,
     /// Label of a row.
     pub row_label: &'a dyn Fn(usize) -> String,
@@ -214,22 +215,22 @@ impl Values<'_> {
 
     fn picture(&self, area: Rect, buf: &mut Buffer, look: &Look) -> Rect {
         let sample = |rows: &[Range<usize>], cols: &[Range<usize>]| -> Vec<(f64, CellKind)> {
-            let tallies = || -> Vec<Tally> {
-                let parts = rows.iter().flat_map(|r| cols.iter().map(move |c| (r.clone(), c.clone())));
-                let pixel = |(rows, cols): (Range<usize>, Range<usize>)| {
-                    let mut tally = Tally::default();
-                    for (r, c) in rows.flat_map(|r| cols.clone().map(move |c| (r, c))) {
-                        let (value, kind) = (self.cell)(r, c);
-                        tally.take(value, matches!(kind, CellKind::Plain | CellKind::Masked));
-                    }
-                    tally
+            if let Some(kept) = self.kept {
+                return match kept((rows.len(), cols.len())) {
+                    Some(pixels) => pixels.iter().map(Source::pixel).collect(),
+                    None => vec![(0.0, CellKind::Plain); rows.len() * cols.len()],
                 };
-                parts.map(pixel).collect()
-            };
-            match self.kept {
-                Some(kept) => kept((rows.len(), cols.len()), &tallies).iter().map(Source::pixel).collect(),
-                None => tallies().iter().map(Source::pixel).collect(),
             }
+            let parts = rows.iter().flat_map(|r| cols.iter().map(move |c| (r.clone(), c.clone())));
+            let pixel = |(rows, cols): (Range<usize>, Range<usize>)| {
+                let mut tally = Tally::default();
+                for (r, c) in rows.flat_map(|r| cols.clone().map(move |c| (r, c))) {
+                    let (value, kind) = (self.cell)(r, c);
+                    tally.take(value, matches!(kind, CellKind::Plain | CellKind::Masked));
+                }
+                Source::pixel(&tally)
+            };
+            parts.map(pixel).collect()
         };
         let raster = Raster {
             rows: 0..self.size.0,

@@ -44,6 +44,9 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: 
     if let Kind::Reference { note: Some(note), .. } = &pairs.kind {
         line(&note.render(look.lang), look.theme.warn);
     }
+    if pairs.pending {
+        return line(tr(look.lang, "tui.legend.pending"), look.theme.dim);
+    }
     if pairs.is_whole() {
         let differs = pairs.found.differing > 0;
         line(&summary(app, view, &pairs, look), if differs { look.theme.changed } else { look.theme.good });
@@ -203,7 +206,7 @@ fn grids(app: &App, view: &View, pairs: &Pairs, area: Rect, buf: &mut Buffer, lo
         let used = grid::Values {
             size: (plane.rows, plane.cols),
             cell: *cell,
-            kept: Some(&|size, make| app.views.compare.picture(d, pairs, usize::from(i), size, make)),
+            kept: Some(&|size| app.views.compare.picture(d, pairs, usize::from(i), size)),
             row_label: &|r| labels.row(r),
             column_label: &|c| labels.column(c),
             scale: *scale,

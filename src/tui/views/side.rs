@@ -14,6 +14,7 @@ use crate::session::Session;
 use crate::tensor::DType;
 use crate::text::{self, Msg, NumberFormat, escape};
 use crate::trace::derive::Cell;
+use crate::trace::stats::Tally;
 use crate::tui::colour::CellKind;
 use crate::tui::draw::{Look, put};
 use crate::tui::pictures::words::why_nothing;
@@ -31,6 +32,9 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: 
     let side = match app.views.side.side(d) {
         Some(Ok(side)) => side,
         Some(Err(why)) => return why_nothing(why, area, buf, look),
+        None if app.views.side.is_coming(d) => {
+            return why_nothing(&Msg::new("tui.legend.pending"), area, buf, look);
+        }
         None => return why_nothing(&Msg::new("side.none"), area, buf, look),
     };
     let digits = app.ui.settings.digits;
@@ -47,11 +51,13 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: 
     let totals = side.totals(digits).render(look.lang);
     let place = line(2);
     put(buf, place, (place.x, place.y), &totals, area.width, look.theme.dim, look);
-    let ranges = side.ranges(&seen);
+    let ranges = side.ranges(d, &seen);
     let log = app.ui.settings.log_scale;
-    let kind = if ranges.both.min >= 0.0 { Kind::Positive } else { Kind::Signed };
-    let scale = Scale::of(kind, &ranges.both).with_log(log);
-    let of_apart = Scale::of(Kind::Signed, &ranges.apart).with_log(log);
+    let positive = ranges.as_ref().is_some_and(|r| r.both.min >= 0.0);
+    let kind = if positive { Kind::Positive } else { Kind::Signed };
+    let of = |kind, tally: Option<&Tally>| tally.map_or(Scale::pending(kind), |t| Scale::of(kind, t)).with_log(log);
+    let scale = of(kind, ranges.as_ref().map(|r| &r.both));
+    let of_apart = of(Kind::Signed, ranges.as_ref().map(|r| &r.apart));
     legends([("A, B", &scale), ("B − A", &of_apart)], line(3), buf, digits, look);
     let body = Rect { y: area.y + 4.min(area.height), height: area.height.saturating_sub(4), ..area };
     let words = words(app, side, &seen, look);
@@ -239,7 +245,9 @@ impl<'a> Table<'a> {
         }
         let x = value.get(flat);
         let (kind, text) = match value.dtype() {
-            DType::Float if x < MASKED_BELOW && x.is_finite() => (CellKind::Masked, "-∞".to_owned()),
+            DType::Float if self.seen.is_masked() && x < MASKED_BELOW && x.is_finite() => {
+                (CellKind::Masked, "-∞".to_owned())
+            }
             DType::Float => (CellKind::of(x), self.digits.format(x)),
             DType::Bool | DType::Int => (CellKind::Plain, format!("{x}")),
         };

@@ -5,19 +5,26 @@ mod pairs;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::hash::Hash;
 use std::sync::{Arc, OnceLock};
 
+use crate::app::measure::{AT_ONCE, part};
 use crate::app::navigator::Navigator;
+use crate::app::navigator::is_masked;
 use crate::app::of_session::OfSession;
+use crate::app::slot::{Seen, Slot};
 use crate::app::views::ViewState;
 use crate::debug::compare::bound::Bound;
 use crate::debug::compare::{Checked, Mode, Options, Reference, Report, State as Verdict};
+use crate::explain::line::MASKED_BELOW;
 use crate::program::NodeId;
 use crate::session::RunKind;
 use crate::trace::Rounding;
 use crate::trace::stats::{Tally, Window};
 use crate::walkthrough::{Role, Step};
 
+use pairs::value;
 pub use pairs::{Differing, Kind, Pairs, Side, Summary, change, ulps};
 
 /// Pictures that are kept.
@@ -57,8 +64,10 @@ type Theirs = Option<Arc<Vec<Option<f64>>>>;
 pub struct State {
     compared: OfSession<Option<Arc<Compared>>>,
     /// What scans of every cell found, since the last comparison.
-    summaries: RefCell<OfSession<HashMap<Key, Arc<Summary>>>>,
-    pictures: RefCell<OfSession<HashMap<PictureKey, Arc<Vec<Tally>>>>>,
+    summaries: RefCell<OfSession<HashMap<Key, Slot<Summary>>>>,
+    pictures: RefCell<OfSession<HashMap<PictureKey, Slot<Vec<Tally>>>>>,
+    /// Runs that are rounded in the background.
+    rounded: RefCell<OfSession<HashMap<(usize, Rounding), Slot<()>>>>,
     theirs: RefCell<OfSession<HashMap<NodeId, Theirs>>>,
     states: RefCell<OfSession<HashMap<NodeId, Verdict>>>,
 }
@@ -84,28 +93,63 @@ impl State {
         self.found(nav).is_some()
     }
 
-    fn summary(&self, nav: &Navigator, key: Key, make: impl FnOnce() -> Summary) -> Arc<Summary> {
+    /// What a scan of `cells` cells found; `None` while they are read.
+    fn summary(
+        &self,
+        nav: &Navigator,
+        key: Key,
+        cells: usize,
+        make: impl FnOnce() -> Summary + Send + 'static,
+    ) -> Option<Arc<Summary>> {
         let mut kept = self.summaries.borrow_mut();
-        Arc::clone(kept.get_mut(&nav.session).entry(key).or_insert_with(|| Arc::new(make())))
+        look(nav, kept.get_mut(&nav.session), key, cells > AT_ONCE, || Some(make()))
     }
 
-    /// The picture of a plane of A (0), B (1) or B − A (2), of so many rows and columns: what is in each pixel. `make` reads
-    /// every cell of the plane; that is done once for each size of the picture, not for each frame.
+    /// Whether run `run` is there with rounded numbers; else it is computed in the background, or at once where it is
+    /// small or nobody watches.
+    fn has_rounded(&self, nav: &Navigator, run: usize, rounding: Rounding) -> bool {
+        if nav.session.has_rounded(run, rounding) {
+            return true;
+        }
+        let cells: usize = nav.session.runs[run].program.nodes().map(|(_, n)| n.shape.len()).sum();
+        let session = Arc::clone(&nav.session);
+        let make = move || session.rounded(run, rounding).ok().map(|_| ());
+        let mut kept = self.rounded.borrow_mut();
+        look(nav, kept.get_mut(&nav.session), (run, rounding), cells > AT_ONCE, make).is_some()
+    }
+
+    /// The picture of a plane of A (0), B (1) or B − A (2), of so many rows and columns: what is in each pixel. Every cell
+    /// of the plane is read, once for each size of the picture; `None` while that is done in the background.
     pub fn picture(
         &self,
         nav: &Navigator,
         pairs: &Pairs,
-        part: usize,
-        size: (usize, usize),
-        make: impl FnOnce() -> Vec<Tally>,
-    ) -> Arc<Vec<Tally>> {
+        which: usize,
+        (rows, cols): (usize, usize),
+    ) -> Option<Arc<Vec<Tally>>> {
         let mut kept = self.pictures.borrow_mut();
         let kept = kept.get_mut(&nav.session);
-        let key = (pairs.key, pairs.plane.window(), part, size);
+        let key = (pairs.key, pairs.plane.window(), which, (rows, cols));
         if kept.len() >= PICTURES && !kept.contains_key(&key) {
             kept.clear();
         }
-        Arc::clone(kept.entry(key).or_insert_with(|| Arc::new(make())))
+        let plane = pairs.plane.clone();
+        let masked = which < 2 && is_masked(&nav.session.runs[pairs.key.0].program, pairs.key.1);
+        let (a, b) = (pairs.a.clone(), pairs.b.clone());
+        let many = plane.rows * plane.cols > AT_ONCE;
+        look(nav, kept, key, many, move || {
+            let pixel = |(r, c): (usize, usize)| {
+                let mut tally = Tally::default();
+                for row in part(plane.rows, r, rows) {
+                    for col in part(plane.cols, c, cols) {
+                        let x = value(&a, &b, which, plane.flat(row, col));
+                        tally.take(x.unwrap_or(0.0), x.is_none_or(|x| masked && x < MASKED_BELOW));
+                    }
+                }
+                tally
+            };
+            Some((0..rows).flat_map(|r| (0..cols).map(move |c| (r, c))).map(pixel).collect())
+        })
     }
 
     /// How a step compares: as the worst of its results; `None` where nothing was compared or nothing is computed.
@@ -158,6 +202,25 @@ impl State {
         let theirs = kept.get_mut(&nav.session).entry(node).or_insert_with(theirs).clone();
         Some(Standing { reference: &report.reference, mode: report.mode, checked, theirs })
     }
+}
+
+/// What is kept under a key, made where it is not there yet; `None` while that goes on, or where there is none.
+fn look<K: Eq + Hash, T: Send + Sync + 'static>(
+    nav: &Navigator,
+    kept: &mut HashMap<K, Slot<T>>,
+    key: K,
+    long: bool,
+    make: impl FnOnce() -> Option<T> + Send + 'static,
+) -> Option<Arc<T>> {
+    let slot = match kept.entry(key) {
+        Entry::Occupied(slot) => slot.into_mut(),
+        Entry::Vacant(place) => place.insert(Slot::new(long && nav.is_live(), make)?),
+    };
+    let seen = slot.look();
+    if matches!(seen, Seen::Coming) {
+        nav.numbers.measures.wait();
+    }
+    seen.made()
 }
 
 impl ViewState for State {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::{Key, Standing, State};
-use crate::app::navigator::{Navigator, Plane};
+use crate::app::navigator::{Navigator, Plane, is_masked};
 use crate::app::what_if::Edits;
 use crate::debug::compare::{Mode, State as Verdict};
 use crate::debug::whatif::Before;
@@ -99,6 +99,8 @@ pub struct Pairs {
     pub plane: Plane,
     /// What was found in all cells.
     pub found: Arc<Summary>,
+    /// Numbers are still being computed or read: nothing is known of them yet.
+    pub pending: bool,
     pub(super) key: Key,
 }
 
@@ -107,23 +109,37 @@ impl Pairs {
     pub fn of(nav: &Navigator, state: &State, edits: &Edits) -> Option<Self> {
         let view = nav.view()?;
         let (kind, a, b, precision) = sides(nav, state, edits, view.run, view.node)?;
+        let coming = matches!((&kind, &b), (Kind::Rounded(_), Side::Missing));
         let plane = Plane::of_view(view, nav.index());
         let n = view.cells.of.len();
         let first = view.cells.flats().next().unwrap_or(0);
         let key = (view.run, view.node, nav.round(), first, view.shape().len());
         // Colours are those of the whole tensor; what differs is counted in what the step shows of it.
-        let found = state.summary(nav, key, || scan(&a, &b, n, &mut view.cells.flats(), precision));
-        Some(Self { kind, a, b, plane, found, key })
+        let (left, right, cells) = (a.clone(), b.clone(), view.cells.clone());
+        let masked = is_masked(&nav.session.runs[view.run].program, view.node);
+        let read = move || scan((&left, &right), n, &mut cells.flats(), precision, masked);
+        let found = if coming { None } else { state.summary(nav, key, n, read) };
+        let pending = found.is_none();
+        Some(Self { kind, a, b, plane, found: found.unwrap_or_default(), pending, key })
     }
 
     /// B − A of a cell: 0 where both have the same bits.
     pub fn apart(&self, flat: usize) -> Option<f64> {
-        Some(difference(self.a.get(flat)?, self.b.get(flat)?))
+        value(&self.a, &self.b, 2, flat)
     }
 
     /// Whether both sides have numbers.
     pub fn is_whole(&self) -> bool {
         !matches!((&self.a, &self.b), (Side::Missing, _) | (_, Side::Missing))
+    }
+}
+
+/// A cell of A (0), B (1) or B − A (2).
+pub(super) fn value(a: &Side, b: &Side, which: usize, flat: usize) -> Option<f64> {
+    match which {
+        0 => a.get(flat),
+        1 => b.get(flat),
+        _ => Some(difference(a.get(flat)?, b.get(flat)?)),
     }
 }
 
@@ -148,17 +164,23 @@ fn sides(
         (Kind::Edited, before, Side::Value(now))
     } else {
         let rounding = nav.round().unwrap_or(Rounding::Decimals(4));
-        let rounded = nav.session.rounded(run, rounding).ok()?.get(node)?;
-        (Kind::Rounded(rounding), Side::Value(now), Side::Value(rounded))
+        let rounded = match state.has_rounded(nav, run, rounding) {
+            true => Side::Value(nav.session.rounded(run, rounding).ok()?.get(node)?),
+            false => Side::Missing,
+        };
+        (Kind::Rounded(rounding), Side::Value(now), rounded)
     };
     Some((kind, a, b, precision))
 }
 
-/// How much a tensor differs, next to its largest number; over every cell. `None` where there is nothing to compare.
+/// How much a tensor differs, next to its largest number; over every cell. `None` where there is nothing to compare,
+/// or while the cells are read.
 pub fn change(nav: &Navigator, state: &State, edits: &Edits, run: usize, node: NodeId) -> Option<f64> {
     let (_, a, b, precision) = sides(nav, state, edits, run, node)?;
     let n = nav.session.runs[run].program.node(node).shape.len();
-    let found = state.summary(nav, (run, node, nav.round(), 0, n), || scan(&a, &b, n, &mut (0..n), precision));
+    let masked = is_masked(&nav.session.runs[run].program, node);
+    let found = state
+        .summary(nav, (run, node, nav.round(), 0, n), n, move || scan((&a, &b), n, &mut (0..n), precision, masked))?;
     let reach = |t: &Tally| t.range().map_or(0.0, |(min, max)| min.abs().max(max.abs()));
     let all = reach(&found.both);
     Some(if all > 0.0 { reach(&found.apart) / all } else { 0.0 })
@@ -186,9 +208,16 @@ fn difference(a: f64, b: f64) -> f64 {
     if a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan() { 0.0 } else { b - a }
 }
 
-fn scan(a: &Side, b: &Side, n: usize, seen: &mut dyn Iterator<Item = usize>, precision: Precision) -> Summary {
+/// `masked`: a large negative number is a hidden score.
+fn scan(
+    (a, b): (&Side, &Side),
+    n: usize,
+    seen: &mut dyn Iterator<Item = usize>,
+    precision: Precision,
+    masked: bool,
+) -> Summary {
     let mut found = Summary::default();
-    let hidden = |x: f64| x < MASKED_BELOW;
+    let hidden = |x: f64| masked && x < MASKED_BELOW;
     for flat in 0..n {
         let pair = (a.get(flat), b.get(flat));
         for x in [pair.0, pair.1].into_iter().flatten() {
@@ -263,7 +292,7 @@ mod tests {
         let cells = |v: &[f64]| Side::Cells(Arc::new(v.iter().map(|x| Some(*x)).collect()));
         let a = cells(&[1.0, 2.0, f64::NAN, 4.0, 5.0]);
         let b = cells(&[1.0, 2.5, f64::NAN, f64::NAN, 3.0]);
-        let found = scan(&a, &b, 5, &mut (0..5), Precision::F64);
+        let found = scan((&a, &b), 5, &mut (0..5), Precision::F64, false);
         assert_eq!((found.cells, found.differing), (5, 3));
         assert_eq!(found.worst.iter().map(|d| d.flat).collect::<Vec<_>>(), [3, 4, 1]);
         assert_eq!(found.apart.range(), Some((-2.0, 0.5)));

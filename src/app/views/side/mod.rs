@@ -4,33 +4,66 @@ mod select;
 mod state;
 
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
 use crate::app::action::Action;
 use crate::app::args::Sides;
 use crate::app::effect::Effect;
+use crate::app::measure::AT_ONCE;
 use crate::app::messages::Level;
 use crate::app::navigator::Navigator;
 use crate::app::of_session::OfSession;
 use crate::app::view::View;
 use crate::app::views::{Context, Hint, ViewState};
-use crate::debug::side::{next_difference, previous_difference};
+use crate::debug::side::{Mapping, next_difference, previous_difference};
+use crate::session::Session;
 use crate::text::Msg;
 use crate::trace::derive::Cell;
 
-pub(in crate::app) use select::select;
 use select::turn_right;
+pub(in crate::app) use select::{Here, select};
 pub use state::{Pair, Pane, Ranges, Side};
 
 /// What is side by side, or what the scenario lacks for it.
 #[derive(Debug, Default)]
 pub struct State {
     side: OfSession<Option<Result<Side, Msg>>>,
+    /// What a thread puts side by side.
+    coming: OfSession<Option<Receiver<Result<Side, Msg>>>>,
 }
 
 impl State {
     /// Puts something side by side.
     pub(in crate::app) fn put(&mut self, nav: &Navigator, side: Side) {
         *self.side.get_mut(&nav.session) = Some(Ok(side));
+    }
+
+    /// Whether a thread is putting something side by side.
+    pub fn is_coming(&self, nav: &Navigator) -> bool {
+        self.coming.get(&nav.session).is_some_and(Option::is_some)
+    }
+
+    /// Puts side by side what `make` gives, in a thread where that is `long`.
+    fn begin(
+        &mut self,
+        session: &Arc<Session>,
+        long: bool,
+        make: impl FnOnce() -> Option<Result<Side, Msg>> + Send + 'static,
+    ) {
+        if !long {
+            if let Some(made) = make() {
+                *self.side.get_mut(session) = Some(made);
+            }
+            return;
+        }
+        let (sender, coming) = channel();
+        *self.coming.get_mut(session) = Some(coming);
+        rayon::spawn(move || {
+            if let Some(made) = make() {
+                // Nobody may wait any more.
+                let _ = sender.send(made);
+            }
+        });
     }
 
     /// What is side by side.
@@ -59,9 +92,26 @@ impl ViewState for State {
 
     /// The usual two, where none were chosen.
     fn prepare(&mut self, cx: &mut Context<'_>, shown: bool) {
-        if shown {
-            self.side.get_mut(&cx.nav.session).get_or_insert_with(|| select(cx.nav, &Sides::Usual));
+        let session = Arc::clone(&cx.nav.session);
+        let news = self.coming.get_mut(&session).as_ref().map(Receiver::try_recv);
+        match news {
+            Some(Ok(made)) => {
+                *self.side.get_mut(&session) = Some(made);
+                *self.coming.get_mut(&session) = None;
+            }
+            Some(Err(TryRecvError::Disconnected)) => *self.coming.get_mut(&session) = None,
+            Some(Err(TryRecvError::Empty)) => return,
+            None => {}
         }
+        if shown && self.side.get_mut(&session).is_none() {
+            let here = Here::of(cx.nav);
+            let long = cx.ui.interactive && here.cells() > AT_ONCE;
+            self.begin(&session, long, move || Some(select(&here, &Sides::Usual)));
+        }
+    }
+
+    fn is_busy(&self) -> bool {
+        self.coming.any().is_some()
     }
 
     fn act(&mut self, action: &Action, cx: &mut Context<'_>) -> bool {
@@ -111,18 +161,24 @@ impl ViewState for State {
             Action::AxisNext => side.turn(1, s),
             Action::AxisPrev => side.turn(-1, s),
             Action::NextTable | Action::PrevTable => {
-                let now = side.clone();
-                match turn_right(cx.nav, &now, *action == Action::NextTable) {
-                    Some(Ok(mut side)) => {
+                if side.mapping == Mapping::Same {
+                    say("side.nothing_to_turn");
+                    return true;
+                }
+                let (now, here, forward) = (side.clone(), Here::of(cx.nav), *action == Action::NextTable);
+                let long = cx.ui.interactive && here.cells() > AT_ONCE;
+                let own = Arc::clone(&session);
+                self.begin(&session, long, move || {
+                    let turned = turn_right(&here, &now, forward)?.map(|mut side| {
                         // The same path, where the other right side has it too.
                         let path = now.pairs.get(now.at).map(|p| &p.path);
                         let at = side.pairs.iter().position(|p| Some(&p.path) == path);
-                        side.go(at.unwrap_or(side.at), s);
-                        *shown = side;
-                    }
-                    Some(Err(why)) => cx.ui.say(Level::Error, why),
-                    None => say("side.nothing_to_turn"),
-                }
+                        side.go(at.unwrap_or(side.at), &own);
+                        side
+                    });
+                    // What cannot be turned stays as it was.
+                    turned.ok().map(Ok)
+                });
             }
             Action::CopyCell => {
                 let text = side.pair(s).map(|seen| {

@@ -1,16 +1,15 @@
 //! Which two runs are side by side: from what was requested to two traces and how their paths fit.
 
 use crate::trace::Rounding;
-use std::cell::RefCell;
 use std::sync::Arc;
 
 use super::state::{Pane, Side};
 use crate::app::args::Sides;
 use crate::app::navigator::{Navigator, rounded_words};
 use crate::debug::side::{Align, Mapping, pair};
-use crate::program::{Block, Name, Program, Site, Stack};
-use crate::session::RunKind;
+use crate::program::{Block, Name, NodeId, Program, Site, Stack};
 use crate::session::generation::frames;
+use crate::session::{RunKind, Session};
 use crate::tensor::Axis;
 use crate::text::{Msg, escape};
 use crate::trace::AnyTrace;
@@ -18,11 +17,39 @@ use crate::trace::AnyTrace;
 /// Decimals of the rounded side where none are given.
 const DIGITS: u8 = 4;
 
+/// Where one is, as far as it decides what is side by side: a thread can take it along.
+#[derive(Clone, Debug)]
+pub struct Here {
+    session: Arc<Session>,
+    /// The run of the step.
+    run: usize,
+    round: Option<Rounding>,
+    /// Run and node that are looked at.
+    node: Option<(usize, NodeId)>,
+}
+
+impl Here {
+    /// The place that is looked at.
+    pub fn of(nav: &Navigator) -> Self {
+        Self {
+            session: Arc::clone(&nav.session),
+            run: nav.step().map_or(0, |s| s.run),
+            round: nav.round(),
+            node: nav.view().map(|v| (v.run, v.node)),
+        }
+    }
+
+    /// Numbers that are compared where nothing else is there to compare: those of the run, rounded too.
+    pub(super) fn cells(&self) -> usize {
+        self.session.runs[self.run].program.nodes().map(|(_, n)| n.shape.len()).sum()
+    }
+}
+
 /// Two runs side by side, at the path that is looked at now.
 ///
 /// # Errors
 /// What the scenario lacks for it.
-pub fn select(nav: &Navigator, what: &Sides) -> Result<Side, Msg> {
+pub fn select(nav: &Here, what: &Sides) -> Result<Side, Msg> {
     let (panes, mapping, align) = match what {
         Sides::Usual => {
             let usual = [Sides::TrainingInference, Sides::Cached];
@@ -37,8 +64,8 @@ pub fn select(nav: &Navigator, what: &Sides) -> Result<Side, Msg> {
         }
         Sides::Cached => with_and_without_cache(nav)?,
         Sides::Rounded(rounding) => {
-            let run = nav.step().map_or(0, |s| s.run);
-            let rounding = rounding.or(nav.round()).unwrap_or(Rounding::Decimals(DIGITS));
+            let run = nav.run;
+            let rounding = rounding.or(nav.round).unwrap_or(Rounding::Decimals(DIGITS));
             let rounded = nav.session.rounded(run, rounding).map_err(cannot)?;
             let name = rounded_words(rounding);
             let exact = pane(nav, run, Msg::new("side.exact"))?;
@@ -46,7 +73,7 @@ pub fn select(nav: &Navigator, what: &Sides) -> Result<Side, Msg> {
             ([exact, rounded], Mapping::Same, Align::First)
         }
         Sides::Heads(left, right) => {
-            let run = nav.step().map_or(0, |s| s.run);
+            let run = nav.run;
             let heads = heads(&nav.session.runs[run].program);
             if let Some(head) = [*left, *right].into_iter().find(|h| *h >= heads) {
                 let msg = Msg::new("side.no_head").arg("head", head);
@@ -58,7 +85,7 @@ pub fn select(nav: &Navigator, what: &Sides) -> Result<Side, Msg> {
             (panes, Mapping::Heads { left, right }, Align::First)
         }
         Sides::Layers(left, right) => {
-            let run = nav.step().map_or(0, |s| s.run);
+            let run = nav.run;
             let (from, to) = (layer(nav, run, left)?, layer(nav, run, right)?);
             let name = |layer: &Name| Msg::new("side.layer").arg("layer", escape(&layer.to_string()));
             let panes = [pane(nav, run, name(&from))?, pane(nav, run, name(&to))?];
@@ -81,8 +108,8 @@ pub fn select(nav: &Navigator, what: &Sides) -> Result<Side, Msg> {
 }
 
 /// Compares all paths.
-fn compare(nav: &Navigator, what: Sides, panes: [Pane; 2], mapping: Mapping, align: Align) -> Result<Side, Msg> {
-    let session = &nav.session;
+fn compare(nav: &Here, what: Sides, panes: [Pane; 2], mapping: Mapping, align: Align) -> Result<Side, Msg> {
+    let session = nav.session.as_ref();
     let missing = || Msg::new("side.no_common");
     let left = panes[0].trace(session).ok_or_else(missing)?;
     let right = panes[1].trace(session).ok_or_else(missing)?;
@@ -101,10 +128,7 @@ fn compare(nav: &Navigator, what: Sides, panes: [Pane; 2], mapping: Mapping, ali
         };
         size(*a).total_cmp(&size(*b)).then(b.cmp(a))
     };
-    let here = nav.view().map(|v| {
-        let path = &session.runs[v.run].program.node(v.node).path;
-        path.to_string()
-    });
+    let here = nav.node.map(|(run, node)| session.runs[run].program.node(node).path.to_string());
     let at = here.and_then(|here| {
         let right = right.program();
         pairs.iter().position(|p| p.path == here || *right.node(p.right).path == *here)
@@ -119,7 +143,7 @@ fn compare(nav: &Navigator, what: Sides, panes: [Pane; 2], mapping: Mapping, ali
         pairs,
         at: 0,
         index: Vec::new(),
-        ranges: RefCell::default(),
+        ranges: Arc::default(),
     };
     let first = || side.pairs.iter().position(|p| p.differing > 0);
     let at = at.or_else(first).unwrap_or(0);
@@ -128,7 +152,7 @@ fn compare(nav: &Navigator, what: Sides, panes: [Pane; 2], mapping: Mapping, ali
 }
 
 /// The next (or previous) of what is on the right: another call, head or layer.
-pub(super) fn turn_right(nav: &Navigator, side: &Side, forward: bool) -> Option<Result<Side, Msg>> {
+pub(super) fn turn_right(nav: &Here, side: &Side, forward: bool) -> Option<Result<Side, Msg>> {
     let step = |at: usize, n: usize| (at + if forward { 1 } else { n.max(1) - 1 }) % n.max(1);
     let [left, right] = &side.panes;
     let program = &nav.session.runs[right.run].program;
@@ -160,12 +184,7 @@ pub(super) fn turn_right(nav: &Navigator, side: &Side, forward: bool) -> Option<
 
 /// A training run next to one call of a decoding. A cached call computes its last position only: it is shown there
 /// as it is without the cache, whose bits are the same.
-fn beside_call(
-    nav: &Navigator,
-    training: usize,
-    inference: usize,
-    call: usize,
-) -> Result<([Pane; 2], Mapping, Align), Msg> {
+fn beside_call(nav: &Here, training: usize, inference: usize, call: usize) -> Result<([Pane; 2], Mapping, Align), Msg> {
     let s = &nav.session;
     let name = |cached: bool| {
         let key = if cached { "side.call_uncached" } else { "side.call" };
@@ -182,9 +201,9 @@ fn beside_call(
     Ok(([named(nav, training)?, right], Mapping::Call(call), Align::First))
 }
 
-fn with_and_without_cache(nav: &Navigator) -> Result<([Pane; 2], Mapping, Align), Msg> {
+fn with_and_without_cache(nav: &Here) -> Result<([Pane; 2], Mapping, Align), Msg> {
     let s = &nav.session;
-    let here = nav.step().map(|s| s.run);
+    let here = Some(nav.run);
     let is = |r: &usize| s.runs[*r].kind == RunKind::Inference;
     let run = here.filter(is).or_else(|| (0..s.runs.len()).find(is));
     let run = run.ok_or_else(|| Msg::new("side.no_such").arg("what", "inference"))?;
@@ -198,7 +217,7 @@ fn with_and_without_cache(nav: &Navigator) -> Result<([Pane; 2], Mapping, Align)
 }
 
 /// The decoding of an inference run with or without a cache, all numbers kept.
-fn decoded(nav: &Navigator, run: usize, cached: bool) -> Result<Arc<AnyTrace>, Msg> {
+fn decoded(nav: &Here, run: usize, cached: bool) -> Result<Arc<AnyTrace>, Msg> {
     let s = &nav.session;
     let (calls, _) = s.calls_of(run).ok_or_else(|| Msg::new("side.no_such").arg("what", "inference"))?;
     let program = s.generation(run, &calls, cached)?;
@@ -207,7 +226,7 @@ fn decoded(nav: &Navigator, run: usize, cached: bool) -> Result<Arc<AnyTrace>, M
 }
 
 /// The run of a kind: the one called so, else the first.
-fn run_of(nav: &Navigator, kind: &RunKind, name: &str) -> Result<usize, Msg> {
+fn run_of(nav: &Here, kind: &RunKind, name: &str) -> Result<usize, Msg> {
     let runs = &nav.session.runs;
     let named = nav.session.run_named(name).filter(|r| runs[*r].kind == *kind);
     named
@@ -215,22 +234,21 @@ fn run_of(nav: &Navigator, kind: &RunKind, name: &str) -> Result<usize, Msg> {
         .ok_or_else(|| Msg::new("side.no_such").arg("what", name))
 }
 
-fn named(nav: &Navigator, run: usize) -> Result<Pane, Msg> {
+fn named(nav: &Here, run: usize) -> Result<Pane, Msg> {
     let name = Msg::new("tui.answer.plain").arg("text", escape(&nav.session.runs[run].name));
     pane(nav, run, name)
 }
 
-fn pane(nav: &Navigator, run: usize, name: Msg) -> Result<Pane, Msg> {
+fn pane(nav: &Here, run: usize, name: Msg) -> Result<Pane, Msg> {
     nav.session.trace(run).map_err(cannot)?;
     Ok(Pane::of_run(name, run))
 }
 
 /// The scope of a layer: `1` is of the stack (and the call) that is looked at, `encoder.1` says which.
-fn layer(nav: &Navigator, run: usize, layer: &str) -> Result<Name, Msg> {
+fn layer(nav: &Here, run: usize, layer: &str) -> Result<Name, Msg> {
     let program = &nav.session.runs[run].program;
     let has = |scope: &Name| program.nodes().any(|(_, n)| n.name.is_inside(scope));
-    let here = nav.view().filter(|v| v.run == run);
-    let here = here.map(|v| &program.node(v.node).name);
+    let here = nav.node.filter(|(of, _)| *of == run).map(|(_, node)| &program.node(node).name);
     let last = || frames(program).checked_sub(1).map(|call| call as u32);
     let call = here.and_then(|name| name.call).or_else(last);
     let names: Vec<Name> = match layer.parse::<u32>() {

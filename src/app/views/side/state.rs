@@ -1,10 +1,14 @@
 //! Two runs side by side: what is shown of them, and going from tensor to tensor and from cell to cell.
 
-use std::cell::RefCell;
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::app::args::Sides;
-use crate::debug::side::{Align, Beside, CellPair, Mapping, PathPair, differing, same};
+use crate::app::measure::AT_ONCE;
+use crate::app::navigator::{Navigator, is_masked};
+use crate::app::slot::{Seen, Slot};
+use crate::debug::side::{Align, Beside, CellPair, Mapping, PathPair, same};
 use crate::explain::line::MASKED_BELOW;
 use crate::program::{Name, Site};
 use crate::session::Session;
@@ -45,8 +49,8 @@ pub struct Side {
     pub differing: usize,
     /// The path with the largest difference.
     pub worst: Option<usize>,
-    /// What [`Side::ranges`] found of the path one looks at.
-    pub(super) ranges: RefCell<Option<(usize, Ranges)>>,
+    /// What [`Side::ranges`] found of the paths that were looked at.
+    pub(super) ranges: Arc<Mutex<HashMap<usize, Slot<Ranges>>>>,
 }
 
 /// What is in the two tensors one looks at, over every cell.
@@ -61,10 +65,34 @@ pub struct Ranges {
 impl Pair<'_> {
     /// B − A of a cell: 0 where both are the same; and whether a mask hides it on both sides.
     pub fn apart(&self, cell: CellPair) -> (f64, bool) {
-        let (a, b) = (self.values[0].get(cell.left), self.values[1].get(cell.right));
-        let hidden = a < MASKED_BELOW && b < MASKED_BELOW;
-        (if same(&self.values[0], &self.values[1], cell) { 0.0 } else { b - a }, hidden)
+        apart(&self.values, cell, self.is_masked())
     }
+
+    /// Whether these are scores with a mask: large negative numbers are hidden.
+    pub fn is_masked(&self) -> bool {
+        is_masked(self.traces[0].program(), self.pair.left)
+    }
+}
+
+fn apart(values: &[AnyValue; 2], cell: CellPair, masked: bool) -> (f64, bool) {
+    let (a, b) = (values[0].get(cell.left), values[1].get(cell.right));
+    let hidden = masked && a < MASKED_BELOW && b < MASKED_BELOW;
+    (if same(&values[0], &values[1], cell) { 0.0 } else { b - a }, hidden)
+}
+
+/// What is in two tensors, over every cell.
+fn ranges_of(values: &[AnyValue; 2], beside: &Beside, masked: bool) -> Ranges {
+    let of = |value: &AnyValue| match value.dtype() {
+        DType::Float if masked => tally(value, &Mask::below(value.clone(), MASKED_BELOW)),
+        DType::Float | DType::Bool | DType::Int => tally(value, &Mask::none()),
+    };
+    let mut found = Ranges { both: of(&values[0]), apart: Tally::default() };
+    found.both.merge(&of(&values[1]));
+    for cell in beside.pairs() {
+        let (x, hidden) = apart(values, cell, masked);
+        found.apart.take(x, hidden);
+    }
+    found
 }
 
 impl Pane {
@@ -127,23 +155,22 @@ impl Side {
         Some(Pair { pair, traces, cell: beside.at(&index), values, beside })
     }
 
-    /// The ranges of the tensors one looks at; read once for each path.
-    pub fn ranges(&self, seen: &Pair<'_>) -> Ranges {
-        if let Some((_, known)) = self.ranges.borrow().as_ref().filter(|(at, _)| *at == self.at) {
-            return *known;
-        }
-        let of = |value: &AnyValue| match value.dtype() {
-            DType::Float => tally(value, &Mask::below(value.clone(), MASKED_BELOW)),
-            DType::Bool | DType::Int => tally(value, &Mask::none()),
+    /// The ranges of the tensors one looks at, read once for each path; `None` while they are read in the background.
+    pub fn ranges(&self, nav: &Navigator, seen: &Pair<'_>) -> Option<Ranges> {
+        let mut kept = self.ranges.lock().unwrap_or_else(PoisonError::into_inner);
+        let slot = match kept.entry(self.at) {
+            Entry::Occupied(slot) => slot.into_mut(),
+            Entry::Vacant(place) => {
+                let (values, beside, masked) = (seen.values.clone(), seen.beside.clone(), seen.is_masked());
+                let long = seen.pair.cells > AT_ONCE && nav.is_live();
+                place.insert(Slot::new(long, move || Some(ranges_of(&values, &beside, masked)))?)
+            }
         };
-        let mut found = Ranges { both: of(&seen.values[0]), apart: Tally::default() };
-        found.both.merge(&of(&seen.values[1]));
-        for cell in seen.beside.pairs() {
-            let (x, hidden) = seen.apart(cell);
-            found.apart.take(x, hidden);
+        let found = slot.look();
+        if matches!(found, Seen::Coming) {
+            nav.numbers.measures.wait();
         }
-        *self.ranges.borrow_mut() = Some((self.at, found));
-        found
+        found.made().map(|ranges| *ranges)
     }
 
     /// Goes to a path: to its first difference, where there is one.
@@ -157,13 +184,12 @@ impl Side {
 
     /// To the next (or previous) cell of this path that differs; false where there is none.
     pub(super) fn jump_to_cell(&mut self, forward: bool, session: &Session) -> bool {
-        let found = self.pair(session).and_then(|seen| {
-            let (pair, [l, r]) = (seen.pair, seen.traces);
-            let cells = differing(l, r, pair, &self.mapping, self.align);
-            let here = seen.cell.left;
-            let next =
-                if forward { cells.iter().find(|c| c.left > here) } else { cells.iter().rfind(|c| c.left < here) };
-            seen.beside.index(0, next?.left)
+        let found = self.pair(session).filter(|seen| seen.pair.differing > 0).and_then(|seen| {
+            let part = seen.beside.part();
+            let here = part.flat(&seen.beside.index(0, seen.cell.left)?);
+            let differs = |i: &usize| !same(&seen.values[0], &seen.values[1], seen.beside.at(&part.unflat(*i)));
+            let next = if forward { (here + 1..part.len()).find(differs) } else { (0..here).rev().find(differs) };
+            Some(part.unflat(next?).to_vec())
         });
         let Some(index) = found else { return false };
         self.index = index;
