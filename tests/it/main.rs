@@ -70,6 +70,7 @@ mod terminal;
 mod traces;
 mod train;
 mod training;
+mod truth;
 mod views;
 mod water_class_file;
 mod whatif;

@@ -8,6 +8,7 @@ use crate::app::app::App;
 use crate::app::lens_table::{Guesses, LensTable};
 use crate::app::views::lens::Lens;
 use crate::text::{Align, Msg, tr};
+use crate::trace::stats::Tally;
 use crate::tui::colour::CellKind;
 use crate::tui::draw::{Look, follow, put};
 use crate::tui::pictures::{grid, nothing};
@@ -54,8 +55,7 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: 
 fn scale(lens: &Lens, table: &LensTable, shape: &[usize]) -> Scale {
     let rows = lens.row(0)..lens.row(lens.tokens);
     let first = table.at.iter().flat_map(|stage| &stage[rows.clone()]).filter_map(|g| Some(g.top.first()?.p));
-    let (min, max) = first.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), p| (a.min(p), b.max(p)));
-    Scale { kind: Kind::Probability, min, max, ..Scale::default() }.with_uniform(shape.last().copied().unwrap_or(1))
+    Scale::of(Kind::Probability, &Tally::of(first)).with_uniform(shape.last().copied().unwrap_or(1))
 }
 
 /// The grid; gives the lines used.

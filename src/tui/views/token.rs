@@ -15,9 +15,13 @@ use crate::tui::draw::{Look, follow, put};
 use crate::tui::pictures::nothing;
 use crate::tui::scale::Scale;
 use crate::tui::screen::Shown;
+use crate::tui::widgets::legend;
 
 /// Numbers of a row that are written, as far as there is room.
 const WRITTEN: usize = 64;
+/// Least width of a line that says the ends of its tensor, and their columns.
+const WITH_ENDS: u16 = 90;
+const ENDS: u16 = 28;
 /// Numbers of a row that its norm is of.
 const NORMED: usize = 4096;
 
@@ -67,8 +71,15 @@ fn one(app: &App, row: &Row, current: bool, line: Rect, buf: &mut Buffer, look: 
     let style = if row.view.is_none() && !current { look.theme.dim } else { style };
     write(&look.fit(&name, 26.min(line.width / 3), Align::Left), style);
     write(&look.fit(&format!("‖{}‖ ", digits.format_short(norm)), 13, Align::Right), look.theme.dim);
-    let scale = d.tally(row.run, row.node, Part::Whole).map(|t| Scale::of(kind(program, row.node), &t));
-    let scale = scale.unwrap_or_default().with_log(app.ui.settings.log_scale);
+    let kind = kind(program, row.node);
+    let scale = d.tally(row.run, row.node, Part::Whole).map_or(Scale::pending(kind), |t| Scale::of(kind, &t));
+    let scale = scale.with_log(app.ui.settings.log_scale);
+    // The ends of its colours: each tensor has its own.
+    if line.width >= WITH_ENDS && !plain {
+        // Counts of what is not finite are never cut: they push the numbers aside.
+        let ends = legend::ends(&scale, digits, look);
+        write(&look.fit(&ends, ENDS.max(look.width(&ends)) + 2, Align::Left), look.theme.dim);
+    }
     // Written until the line is full, each on its colour.
     for c in 0..row.len.min(WRITTEN) {
         let (text, cell) = match () {

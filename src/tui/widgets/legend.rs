@@ -33,6 +33,19 @@ pub fn tail(scale: &Scale, digits: NumberFormat, look: &Look) -> String {
     parts.join("  ")
 }
 
+/// The legend without its colours: `-4..2.5  1 NaN`.
+pub fn ends(scale: &Scale, digits: NumberFormat, look: &Look) -> String {
+    if scale.pending {
+        return tr(look.lang, "tui.legend.pending").to_owned();
+    }
+    let mut text = digits.format_short(scale.min);
+    if scale.min < scale.max {
+        text = format!("{text}..{}", digits.format_short(scale.max));
+    }
+    let tail = tail(scale, digits, look);
+    if tail.is_empty() { text } else { format!("{text}  {tail}") }
+}
+
 /// Draws the legend in one line: `-4 ▇▇▇▇▇▇ 2.5  1 NaN`. Without colours the ramp is of glyphs. Returns the cells used.
 pub fn render(area: Rect, buf: &mut Buffer, scale: &Scale, digits: NumberFormat, look: &Look) -> u16 {
     let area = area.intersection(buf.area);
