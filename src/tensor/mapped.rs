@@ -32,6 +32,20 @@ pub fn map_file(path: &Path) -> io::Result<Arc<Mmap>> {
     Ok(Arc::new(map))
 }
 
+/// Lets the memory go that a part of a mapped file took; it is read again where it is looked at again.
+#[cfg(target_os = "linux")]
+pub fn forget(map: &Mmap, range: std::ops::Range<usize>) {
+    if range.start < range.end && range.end <= map.len() {
+        // SAFETY: the mapping is of a file, read only: nothing was written to it that could be lost, and pages that are
+        // dropped are read from the file again, with the same bytes.
+        let _ = unsafe { map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, range.start, range.len()) };
+    }
+}
+
+/// Lets the memory go that a part of a mapped file took: here the system decides alone.
+#[cfg(not(target_os = "linux"))]
+pub fn forget(_map: &Mmap, _range: std::ops::Range<usize>) {}
+
 /// Elements of a mapped file, in the number type and byte order that the machine has.
 #[derive(Clone, Debug)]
 pub struct Mapped<E> {

@@ -273,6 +273,19 @@ impl AnyTrace {
         }
     }
 
+    /// The value of a node, not kept where it has to be read; see [`Trace::once`].
+    pub fn once(&self, id: NodeId) -> AnyValue {
+        match self {
+            AnyTrace::F32(t) => AnyValue::F32(t.once(id)),
+            AnyTrace::F64(t) => AnyValue::F64(t.once(id)),
+        }
+    }
+
+    /// Lets the memory go that a value was mapped to; see [`Trace::let_go`].
+    pub fn let_go(&self, id: NodeId) {
+        with_any!(AnyTrace, self, t => t.let_go(id));
+    }
+
     /// The value of a node, where the run got that far.
     pub fn get(&self, id: NodeId) -> Option<AnyValue> {
         match self {

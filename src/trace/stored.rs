@@ -17,6 +17,9 @@ pub trait ValueSource<T: Real>: fmt::Debug + Send + Sync {
     /// The value of `id`, of the node's shape and kind; `None` where it is not there or cannot be read.
     fn read(&self, id: NodeId) -> Option<Value<T>>;
 
+    /// Lets the memory go that the value of `id` was mapped to: it is not looked at again soon.
+    fn let_go(&self, _id: NodeId) {}
+
     /// Where the value of `id` is kept; `None` where that is not one place that is known.
     fn home(&self, _id: NodeId) -> Option<Home> {
         None
@@ -87,6 +90,26 @@ impl<T: Real> Trace<T> {
     pub(super) fn kept(&self, id: NodeId) -> Option<&Value<T>> {
         let here = self.values.get(id.index())?.as_ref();
         here.or_else(|| self.stored.as_ref()?.get(id))
+    }
+
+    /// The value of `id`, as [`Trace::value`]; one that has to be read is not kept.
+    ///
+    /// # Panics
+    /// Where the run did not get that far.
+    pub fn once(&self, id: NodeId) -> Value<T> {
+        let stored = self.stored.as_ref().filter(|_| self.values.get(id.index()).is_some_and(Option::is_none));
+        let Some(stored) = stored.filter(|s| s.has(id)) else { return self.value(id) };
+        match stored.read.get(id.index()).and_then(OnceLock::get) {
+            Some(Some(value)) => value.clone(),
+            _ => stored.source.read(id).unwrap_or_else(|| self.unreadable(id)),
+        }
+    }
+
+    /// Lets the memory go that the value of `id` was mapped to.
+    pub fn let_go(&self, id: NodeId) {
+        if let Some(stored) = &self.stored {
+            stored.source.let_go(id);
+        }
     }
 
     /// Where the value of `id` is kept, where this trace has it from there: it was neither computed nor edited.

@@ -308,20 +308,24 @@ impl Sides<'_> {
 
     /// Difference of a cell; infinite where no number says how far apart they are. `None`: nothing to measure.
     fn apart(&self, i: usize, nan_equal: bool, hides: bool) -> Option<f64> {
-        let (a, b) = ((self.ours)(i), self.theirs[i]);
-        let far = match (a.is_nan(), b.is_nan()) {
-            (true, true) if nan_equal => return None,
-            (false, false) => (a - b).abs(),
-            _ => f64::INFINITY,
-        };
-        if a == b && !a.is_finite() {
-            return None;
-        }
-        match (hides && a <= HIDDEN, hides && b <= HIDDEN) {
-            (true, true) => None,
-            (false, false) => Some(far),
-            _ => Some(f64::INFINITY),
-        }
+        apart((self.ours)(i), self.theirs[i], nan_equal, hides)
+    }
+}
+
+/// Difference of a cell; infinite where no number says how far apart they are. `None`: nothing to measure.
+pub(super) fn apart(a: f64, b: f64, nan_equal: bool, hides: bool) -> Option<f64> {
+    let far = match (a.is_nan(), b.is_nan()) {
+        (true, true) if nan_equal => return None,
+        (false, false) => (a - b).abs(),
+        _ => f64::INFINITY,
+    };
+    if a == b && !a.is_finite() {
+        return None;
+    }
+    match (hides && a <= HIDDEN, hides && b <= HIDDEN) {
+        (true, true) => None,
+        (false, false) => Some(far),
+        _ => Some(f64::INFINITY),
     }
 }
 
@@ -353,7 +357,7 @@ impl Sizes {
 }
 
 /// `x` against `to`, where nothing is no part of anything.
-fn relative(x: f64, to: f64) -> f64 {
+pub(super) fn relative(x: f64, to: f64) -> f64 {
     if x == 0.0 {
         0.0
     } else if to == 0.0 {
@@ -363,12 +367,17 @@ fn relative(x: f64, to: f64) -> f64 {
     }
 }
 
-/// Measures our cells against the reference's, and says how they stand.
-pub fn measure(sides: &Sides<'_>, kind: Kind, unit: Unit, tolerance: &Tolerance, mode: Mode) -> (Measure, State) {
-    let limits = match kind {
+/// The limits for cells of a kind.
+pub fn limits(kind: Kind, unit: Unit, tolerance: &Tolerance) -> Limits {
+    match kind {
         Kind::Exact => Limits::Cells { rtol: 0.0, atol: 0.0, nan_equal: true },
         _ => tolerance.limits(unit),
-    };
+    }
+}
+
+/// Measures our cells against the reference's, and says how they stand.
+pub fn measure(sides: &Sides<'_>, kind: Kind, unit: Unit, tolerance: &Tolerance, mode: Mode) -> (Measure, State) {
+    let limits = limits(kind, unit, tolerance);
     let nan_equal = !matches!(limits, Limits::Cells { nan_equal: false, .. });
     // Hiding is a notion of ours: the other two measures see numbers only.
     let hides = kind == Kind::Scores && matches!(limits, Limits::Whole { .. });

@@ -6,6 +6,7 @@
 //! first that does not.
 
 pub mod alias;
+pub mod blocks;
 pub mod bound;
 mod differences;
 mod families;
@@ -25,6 +26,8 @@ mod walk;
 pub mod words;
 
 use std::collections::{HashMap, HashSet};
+
+use rayon::prelude::*;
 
 pub use measure::{CellPair, Limits, Measure, Mode, Policy, State, Tolerance, Unit};
 pub use reference::{Named, RecordedModel, Reference, Unopened, is_file_of_tensors};
@@ -169,15 +172,25 @@ fn scaled_embeddings(session: &Session, run: usize, reference: &Reference, besid
 /// Tensors without a counterpart that the model computed: not what it was given, no ids and masks, and not the same
 /// numbers as a tensor that has one.
 fn mattering(reference: &Reference, unmatched: &[String]) -> Vec<String> {
-    let bits = |i: usize| -> Vec<u64> { reference.tensor(i).data().iter().map(|x| x.to_bits()).collect() };
-    let without = |i: &usize| unmatched.contains(&reference.tensors[*i].name);
-    let (open, there): (Vec<usize>, Vec<usize>) = (0..reference.tensors.len()).partition(without);
-    let known: HashSet<Vec<u64>> = if open.is_empty() { HashSet::new() } else { there.into_iter().map(bits).collect() };
+    let without: HashSet<&str> = unmatched.iter().map(String::as_str).collect();
+    let (open, there): (Vec<usize>, Vec<usize>) =
+        (0..reference.tensors.len()).partition(|i| without.contains(reference.tensors[*i].name.as_str()));
     let computed = |i: &usize| {
         let named = &reference.tensors[*i];
-        named.unit.is_some() && !reference.model.inputs.contains(&named.name) && !known.contains(&bits(*i))
+        named.unit.is_some() && !reference.model.inputs.contains(&named.name)
     };
-    open.into_iter().filter(computed).map(|i| reference.tensors[i].name.clone()).collect()
+    let open: Vec<usize> = open.into_iter().filter(computed).collect();
+    // Only tensors of the same length can hold the same numbers.
+    let lengths: HashSet<usize> = open.iter().map(|i| reference.len(*i)).collect();
+    let summed = |i: &usize| {
+        let sum = blocks::Cells::Value(&reference.value(*i)).checksum();
+        reference.let_go(*i);
+        (reference.len(*i), sum)
+    };
+    let known: HashSet<(usize, u64)> =
+        there.par_iter().filter(|i| lengths.contains(&reference.len(**i))).map(summed).collect();
+    let other = open.into_par_iter().filter(|i| !known.contains(&summed(i)));
+    other.map(|i| reference.tensors[i].name.clone()).collect()
 }
 
 /// Names of a person's own table that are no tensor of the reference.

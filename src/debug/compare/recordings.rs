@@ -1,5 +1,7 @@
 //! Two recordings side by side, without a program: what cannot be computed again can only be looked at in order.
 //!
+//! Pairs are compared on all cores, each read block by block where it lies in its file, and let go of.
+//!
 //! Tensors are matched by name, then by the tables of names (both names stand for the same node of ours), then by shape
 //! and value, which is a guess and marked as one. Without operands nothing says how much rounding a step makes. But in
 //! two correct runs the error grows step by step, and a fault is a jump: a step may be a few times as far off as the
@@ -7,21 +9,29 @@
 
 use std::collections::{HashMap, HashSet};
 
+use rayon::prelude::*;
+
 use super::alias::{Table, canonical};
+use super::blocks::{self, Cells};
 use super::fit::{Reading, fit};
 use super::layout::Layout;
-use super::measure::{CellPair, HIDDEN, Kind, Mode, Sides, State, Unit, measure};
+use super::measure::{CellPair, HIDDEN, Kind, Mode, State, Unit, limits};
 use super::report::{Against, Checked, Difference, Place, Report, StepAt};
 use super::{Failed, Options, Reference, nothing, pattern};
-use crate::program::{NodeId, Program};
+use crate::program::{Node, NodeId, Program};
 use crate::session::Session;
-use crate::tensor::{Axis, DType, Shape, Tensor};
+use crate::tensor::{Axis, DType, Precision, Shape, Tensor};
+use crate::trace::{AnyTrace, AnyValue};
 
 /// How many times as far off as all steps before it a step may be.
 const GROWTH: f64 = 8.0;
 
 /// A guess must be as near as this, relative to the tensor.
 const GUESS: f64 = 1e-2;
+
+/// Cells that are looked at first, and how far apart, relative to them, they are in tensors that are none of one another.
+const SAMPLED: usize = 256;
+const FAR_OFF: f64 = 0.3;
 
 /// What a guess is called where a table would stand.
 pub const GUESSED: &str = "guess";
@@ -55,19 +65,25 @@ pub(super) fn compare(
 ) -> Result<Report, Failed> {
     let program = &session.runs[run].program;
     let trace = session.trace(run).map_err(|e| Failed::Run(e.clone()))?;
-    let numbers = |id: NodeId| -> Tensor<f64> {
-        let value = trace.value(id);
-        let shape = *value.shape();
-        Tensor::new(shape, (0..shape.len()).map(|i| value.get(i)).collect::<Vec<_>>())
-    };
-    let pairs = matched(program, reference, options.names.as_ref(), &numbers);
+    let pairs = matched(program, reference, options.names.as_ref(), trace);
     if pairs.is_empty() {
         return Err(Failed::Nothing(nothing(reference)));
     }
+    // Each pair is read and let go of by one thread; what is found of it does not depend on the others.
+    let by_name = pairs.values().any(|p| p.table != GUESSED);
+    let compared = |(id, node): (NodeId, &Node)| {
+        let pair = pairs.get(&id)?;
+        let found = side_by_side(trace, reference, id, node, pair, options);
+        trace.let_go(id);
+        reference.let_go(pair.tensor);
+        Some(found)
+    };
+    let all: Vec<(NodeId, &Node)> = program.nodes().collect();
+    let found: Vec<Option<(Against, Kind, State)>> = all.into_par_iter().map(compared).collect();
     let steps = session.steps_of(run);
     let mut error = 0.0f64;
     let mut nodes: Vec<Checked> = Vec::new();
-    for (id, node) in program.nodes() {
+    for ((id, node), found) in program.nodes().zip(found) {
         let step = steps.first_showing(run, id).map(|position| StepAt {
             run,
             position,
@@ -75,64 +91,36 @@ pub(super) fn compare(
         });
         let place = Place { node: id, path: node.path.to_string(), step };
         let shape = node.shape.dims().to_vec();
-        let Some(pair) = pairs.get(&id) else {
+        let Some((mut against, kind, mut state)) = found else {
             nodes.push(Checked { place, shape, state: State::Unchecked, against: None });
             continue;
         };
-        let ours = numbers(id);
-        let found = reference.tensor(pair.tensor);
-        let named = &reference.tensors[pair.tensor];
-        let own = if trace.precision() == crate::tensor::Precision::F64 { Unit::F64 } else { Unit::F32 };
-        let unit = named.unit.map_or(own, |u| u.max(own));
-        let theirs = fit(&found, pair.layout.as_ref(), Reading::Whole, node);
-        let mut against = Against {
-            name: named.name.clone(),
-            table: pair.table.clone(),
-            tensor: pair.tensor,
-            layout: pair.layout.clone(),
-            reading: Reading::Whole,
-            shape: found.shape().dims().to_vec(),
-            unit,
-            row: None,
-            by_digits: false,
-            measure: None,
-            cells: Vec::new(),
-            patterns: Vec::new(),
-        };
-        let mut state = State::Diverged;
-        if let Some(theirs) = theirs {
-            let attends = node.shape.axes().ends_with(&[Axis::Query, Axis::Key]);
-            let kind = match node.dtype {
-                DType::Float if attends && ours.data().iter().any(|x| *x <= HIDDEN) => Kind::Scores,
-                DType::Float => Kind::Numbers,
-                _ => Kind::Exact,
-            };
-            let at = |i: usize| ours.data()[i];
-            let sides = Sides { ours: &at, second: &at, theirs: theirs.tensor.data(), there: None };
-            let (measured, found) = measure(&sides, kind, unit, &options.tolerance, Mode::Cumulative);
-            let grown = options.tolerance.is_ours()
-                && kind != Kind::Exact
-                && measured.rms <= (GROWTH * error).min(most(unit))
-                && measured.max <= 5.0 * (GROWTH * error).min(most(unit));
-            state = if found == State::Diverged && grown { State::Drift } else { found };
+        if let Some(measured) = &against.measure {
+            let limit = (GROWTH * error).min(most(against.unit));
+            let grown = options.tolerance.is_ours() && kind != Kind::Exact;
+            if state == State::Diverged && grown && measured.rms <= limit && measured.max <= 5.0 * limit {
+                state = State::Drift;
+            }
+            // Next to tensors of the same name, a guess that differs is most likely a wrong one.
+            if by_name && against.table == GUESSED && state == State::Diverged {
+                nodes.push(Checked { place, shape, state: State::Unchecked, against: None });
+                continue;
+            }
             if state != State::Diverged && measured.rms.is_finite() {
                 error = error.max(measured.rms);
             }
-            let pair = |&flat: &usize| CellPair {
-                index: node.shape.unflat(flat)[..node.shape.rank()].to_vec(),
-                flat,
-                ours: at(flat),
-                theirs: sides.theirs[flat],
-            };
-            against.cells = measured.worst.iter().map(pair).collect();
-            if state == State::Diverged {
-                against.patterns = pattern::of(&node.shape, ours.data(), sides.theirs, None);
+            // Those that follow may be carried on from it.
+            if state == State::Diverged && nodes.iter().all(|c| c.state != State::Diverged) {
+                let ours = wide(&trace.once(id));
+                let theirs = fit(&reference.tensor(against.tensor), against.layout.as_ref(), Reading::Whole, node);
+                if let Some(theirs) = theirs {
+                    against.patterns = pattern::of(&node.shape, ours.data(), theirs.tensor.data(), None);
+                }
             }
-            against.measure = Some(measured);
         }
         nodes.push(Checked { place, shape, state, against: Some(against) });
     }
-    let used: HashSet<usize> = pairs.values().map(|p| p.tensor).collect();
+    let used: HashSet<usize> = nodes.iter().filter_map(|c| Some(c.against.as_ref()?.tensor)).collect();
     let unmatched: Vec<String> =
         (0..reference.tensors.len()).filter(|i| !used.contains(i)).map(|i| reference.tensors[i].name.clone()).collect();
     Ok(Report {
@@ -147,6 +135,68 @@ pub(super) fn compare(
         unused: Vec::new(),
         unreadable: reference.unreadable.clone(),
     })
+}
+
+/// A tensor of ours and the one of the reference that stands for it, as near as the limits alone say.
+fn side_by_side(
+    trace: &AnyTrace,
+    reference: &Reference,
+    id: NodeId,
+    node: &Node,
+    pair: &Pair,
+    options: &Options,
+) -> (Against, Kind, State) {
+    let (ours, theirs) = (trace.once(id), reference.value(pair.tensor));
+    let named = &reference.tensors[pair.tensor];
+    let own = if trace.precision() == Precision::F64 { Unit::F64 } else { Unit::F32 };
+    let unit = named.unit.map_or(own, |u| u.max(own));
+    let mut against = Against {
+        name: named.name.clone(),
+        table: pair.table.clone(),
+        tensor: pair.tensor,
+        layout: pair.layout.clone(),
+        reading: Reading::Whole,
+        shape: theirs.shape().dims().to_vec(),
+        unit,
+        row: None,
+        by_digits: false,
+        measure: None,
+        cells: Vec::new(),
+        patterns: Vec::new(),
+    };
+    // One that lies as ours does is read where it is.
+    let same = pair.layout.is_none() && theirs.shape().dims() == node.shape.dims();
+    let fitted = if same {
+        None
+    } else {
+        match fit(&wide(&theirs), pair.layout.as_ref(), Reading::Whole, node) {
+            Some(fitted) => Some(fitted),
+            None => return (against, Kind::Numbers, State::Diverged),
+        }
+    };
+    let there = fitted.as_ref().map_or(Cells::Value(&theirs), |f| Cells::Wide(f.tensor.data()));
+    let here = Cells::Value(&ours);
+    let attends = node.shape.axes().ends_with(&[Axis::Query, Axis::Key]);
+    let kind = match node.dtype {
+        DType::Float if attends && here.any_below(HIDDEN) => Kind::Scores,
+        DType::Float => Kind::Numbers,
+        _ => Kind::Exact,
+    };
+    let (measured, state) = blocks::measure(&here, &there, kind, limits(kind, unit, &options.tolerance));
+    let pair = |&flat: &usize| CellPair {
+        index: node.shape.unflat(flat)[..node.shape.rank()].to_vec(),
+        flat,
+        ours: ours.get(flat),
+        theirs: there.get(flat),
+    };
+    against.cells = measured.worst.iter().map(pair).collect();
+    against.measure = Some(measured);
+    (against, kind, state)
+}
+
+/// All cells in f64.
+fn wide(value: &AnyValue) -> Tensor<f64> {
+    Tensor::new(*value.shape(), Cells::Value(value).all())
 }
 
 /// The differences in order. All but the first may be carried on from it.
@@ -173,12 +223,7 @@ fn differences(nodes: &[Checked]) -> Vec<Difference> {
 }
 
 /// Which tensor of the reference stands for which node.
-fn matched(
-    program: &Program,
-    reference: &Reference,
-    own: Option<&Table>,
-    numbers: &dyn Fn(NodeId) -> Tensor<f64>,
-) -> HashMap<NodeId, Pair> {
+fn matched(program: &Program, reference: &Reference, own: Option<&Table>, trace: &AnyTrace) -> HashMap<NodeId, Pair> {
     let mut pairs: HashMap<NodeId, Pair> = HashMap::new();
     let mut left: Vec<usize> = Vec::new();
     for (i, named) in reference.tensors.iter().enumerate() {
@@ -216,7 +261,7 @@ fn matched(
         }
         true
     });
-    guess(program, reference, &left, numbers, &mut pairs);
+    guess(program, reference, &left, trace, &mut pairs);
     pairs
 }
 
@@ -225,7 +270,7 @@ fn guess(
     program: &Program,
     reference: &Reference,
     left: &[usize],
-    numbers: &dyn Fn(NodeId) -> Tensor<f64>,
+    trace: &AnyTrace,
     pairs: &mut HashMap<NodeId, Pair>,
 ) {
     let long = |s: &Shape| -> Vec<usize> { s.dims().iter().copied().filter(|n| *n != 1).collect() };
@@ -238,22 +283,27 @@ fn guess(
         if reference.tensors[i].unit.is_none() {
             continue;
         }
-        let theirs = reference.tensor(i);
+        let theirs = reference.value(i);
         let near = |id: &&NodeId| {
             let node = program.node(**id);
-            long(&node.shape) == long(theirs.shape())
-                && !pairs.contains_key(*id)
-                && apart(numbers(**id).data(), theirs.data()) <= GUESS
+            long(&node.shape) == long(theirs.shape()) && !pairs.contains_key(*id) && is_near(&trace.once(**id), &theirs)
         };
-        let mut found = open.iter().filter(near);
-        if let (Some(id), None) = (found.next(), found.next()) {
+        let found: Vec<&NodeId> = open.par_iter().filter(near).collect();
+        if let [id] = found[..] {
             pairs.insert(*id, Pair { tensor: i, layout: None, table: GUESSED.to_owned() });
         }
+        reference.let_go(i);
     }
 }
 
-/// The root mean square of the difference, relative to the second.
-fn apart(a: &[f64], b: &[f64]) -> f64 {
-    let (far, size) = a.iter().zip(b).fold((0.0, 0.0), |(far, size), (a, b)| (far + (a - b) * (a - b), size + b * b));
-    if size > 0.0 { (far / size).sqrt() } else { f64::INFINITY }
+/// Whether two tensors have nearly the same numbers. Most have not, which a few of their cells show.
+fn is_near(a: &AnyValue, b: &AnyValue) -> bool {
+    let len = a.shape().len();
+    let apart = |step: usize| {
+        let cells = (0..len).step_by(step).map(|i| (a.get(i), b.get(i)));
+        let (far, size) = cells.fold((0.0, 0.0), |(far, size), (a, b)| (far + (a - b) * (a - b), size + b * b));
+        if size > 0.0 { (far / size).sqrt() } else { f64::INFINITY }
+    };
+    let step = len.div_ceil(SAMPLED).max(1);
+    (step == 1 || apart(step) <= FAR_OFF) && apart(1) <= GUESS
 }

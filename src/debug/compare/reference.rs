@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use rayon::prelude::*;
+
 use super::fit::fit;
 use super::measure::Unit;
 use super::report::Against;
@@ -15,9 +17,9 @@ use crate::scenario::{self, Loaded};
 use crate::session::{self, Session};
 use crate::source::recording::{Dtype, Recorded, Recording};
 use crate::source::trace::is_trace_folder;
-use crate::tensor::{DType, Precision, Tensor};
+use crate::tensor::{DType, Precision, Tensor, Value};
 use crate::text::{Msg, escape};
-use crate::trace::AnyTrace;
+use crate::trace::{AnyTrace, AnyValue};
 
 /// Why there is no reference.
 #[derive(Clone, Debug)]
@@ -178,7 +180,7 @@ impl Reference {
         // Only binary64 numbers need a look: they may all be ones that binary32 has.
         let wide = |t: &Recorded| t.stored == Dtype::F64;
         let fits = |t: &Recorded| t.numbers().is_none_or(|n| all_in(&n, |x| f64::from(x as f32)));
-        let widened = recording.tensors.iter().filter(|t| wide(t)).all(fits);
+        let widened = recording.tensors.par_iter().filter(|t| wide(t)).all(fits);
         let model = RecordedModel::from_metadata(&recording.metadata);
         let one = |tensor: Recorded| {
             let unit = match tensor.stored {
@@ -191,7 +193,7 @@ impl Reference {
             let narrow = wide(&tensor) && tensor.numbers().is_some_and(|n| is_narrow(&n));
             Named { narrow, name: tensor.name.clone(), unit, data: Data::File(tensor) }
         };
-        let tensors = recording.tensors.into_iter().map(one).collect();
+        let tensors = recording.tensors.into_par_iter().map(one).collect();
         Self { name: name.to_owned(), tensors, unreadable: recording.unreadable, model, trace: None }
     }
 
@@ -271,6 +273,45 @@ impl Reference {
                 Tensor::new(shape, (0..shape.len()).map(|i| value.get(i)).collect::<Vec<_>>())
             }
             (Data::Node(_), None) => unreachable!("a node of no run"),
+        }
+    }
+
+    /// The numbers of tensor `i` as they are kept: those of a file are read where they lie, in the least of our two
+    /// number types that has them all.
+    ///
+    /// # Panics
+    /// Where there is no such tensor.
+    pub fn value(&self, i: usize) -> AnyValue {
+        match (&self.tensors[i].data, &self.trace) {
+            (Data::File(tensor), _) => {
+                let read = match tensor.stored {
+                    Dtype::F64 => tensor.read::<f64>().map(AnyValue::F64),
+                    _ => tensor.read::<f32>().map(AnyValue::F32),
+                };
+                read.unwrap_or_else(|| AnyValue::F64(Value::Float(self.tensor(i))))
+            }
+            (Data::Node(id), Some(trace)) => trace.value(*id),
+            _ => AnyValue::F64(Value::Float(self.tensor(i))),
+        }
+    }
+
+    /// Number of cells of tensor `i`; nothing is read.
+    ///
+    /// # Panics
+    /// Where there is no such tensor.
+    pub fn len(&self, i: usize) -> usize {
+        match (&self.tensors[i].data, &self.trace) {
+            (Data::Read(tensor), _) => tensor.shape().len(),
+            (Data::File(tensor), _) => tensor.shape.len(),
+            (Data::Node(id), Some(trace)) => trace.program().node(*id).shape.len(),
+            (Data::Node(_), None) => unreachable!("a node of no run"),
+        }
+    }
+
+    /// Lets the memory go that tensor `i` was mapped to; it is read again where it is wanted again.
+    pub fn let_go(&self, i: usize) {
+        if let Data::File(tensor) = &self.tensors[i].data {
+            tensor.let_go();
         }
     }
 

@@ -18,7 +18,7 @@ use rayon::prelude::*;
 
 use crate::program::{BuildError, Builder, NodeId, Program};
 use crate::source::measures::next_to;
-use crate::tensor::mapped::{Mapped, Plain, map_file};
+use crate::tensor::mapped::{Mapped, Plain, forget, map_file};
 use crate::tensor::{DType, Elem, Precision, Real, Shape, Tensor, Value, float8};
 use crate::text::{Msg, escape};
 use crate::trace::{Home, ValueSource};
@@ -144,6 +144,12 @@ impl<T: Real> ValueSource<T> for Recording {
         self.tensors.get(id.index())?.read()
     }
 
+    fn let_go(&self, id: NodeId) {
+        if let Some(tensor) = self.tensors.get(id.index()) {
+            tensor.let_go();
+        }
+    }
+
     fn home(&self, id: NodeId) -> Option<Home> {
         let known = id.index() < self.tensors.len() && !self.stamp.is_empty();
         known.then(|| Home { measures: next_to(Path::new(&self.name)), stamp: self.stamp.clone() })
@@ -199,6 +205,13 @@ impl Recorded {
     /// Bytes that its elements take.
     pub fn bytes(&self) -> Option<usize> {
         self.shape.checked_len()?.checked_mul(self.stored.bitsize())?.checked_div(8)
+    }
+
+    /// Lets the memory go that its part of the file was mapped to.
+    pub fn let_go(&self) {
+        if let Some((map, range)) = self.range() {
+            forget(map, range);
+        }
     }
 
     /// Where it is in the mapped file, where it lies there as it is.
