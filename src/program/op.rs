@@ -436,11 +436,13 @@ impl Random {
 }
 
 /// The upper 53 bits as a number in [0, 1).
+#[inline]
 fn unit(bits: u64) -> f64 {
     (bits >> 11) as f64 / (1u64 << 53) as f64
 }
 
 /// The finaliser of `SplitMix64` (Steele, Lea and Flood 2014).
+#[inline]
 fn mix(x: u64) -> u64 {
     let z = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -8,6 +8,7 @@ use super::diagnostic::{Problem, nearest};
 use super::files::{Weighty, in_chunks};
 use super::rewrite::{self, Plan, Rewrite};
 use super::schema::{Init, WeightFile, WeightValue, Weights};
+use crate::kernels::normals;
 use crate::model::params::{ParamRole, ParamSpec};
 use crate::tensor::{Buffer, Real, Shape, Tensor, Value};
 use crate::text::{Msg, escape};
@@ -394,7 +395,7 @@ fn draw<T: Real>(spec: &ParamSpec, init: Init, seed: u64) -> Vec<T> {
         return data;
     }
     let u = stream(seed, &spec.path);
-    // Pairs, of which a normal distribution uses both numbers (Box and Muller 1958).
+    // Pairs, of which a normal distribution uses both numbers.
     in_chunks(&mut data, 2, DRAWN, |from, part| {
         let from_unit = |part: &mut [T], of: &dyn Fn(f64) -> f64| {
             for (i, cell) in part.iter_mut().enumerate() {
@@ -402,16 +403,7 @@ fn draw<T: Real>(spec: &ParamSpec, init: Init, seed: u64) -> Vec<T> {
             }
         };
         match init {
-            Init::Normal { mean, std } => {
-                for (i, pair) in part.chunks_mut(2).enumerate() {
-                    let (a, b) = (1.0 - u(from + 2 * i), u(from + 2 * i + 1));
-                    let radius = (-2.0 * libm::log(a)).sqrt();
-                    let (sin, cos) = libm::sincos(std::f64::consts::TAU * b);
-                    for (cell, direction) in pair.iter_mut().zip([cos, sin]) {
-                        *cell = T::from_f64(mean + std * radius * direction);
-                    }
-                }
-            }
+            Init::Normal { mean, std } => normals(u, from, mean, std, part),
             Init::Uniform { low, high } => from_unit(part, &|u| low + (high - low) * u),
             Init::Xavier => from_unit(part, &|u| (6.0 / (fan_in + fan_out) as f64).sqrt() * (2.0 * u - 1.0)),
             Init::Kaiming => from_unit(part, &|u| (1.0 / fan_in as f64).sqrt() * (2.0 * u - 1.0)),
