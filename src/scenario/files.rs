@@ -16,6 +16,7 @@ use super::tensors::{Stored, Tensors, read_wanted};
 use crate::source::gguf::Gguf;
 use crate::source::tensor_file::widen;
 use crate::source::{Mapped, NumberType, TensorFile};
+use crate::tensor::mapped::forget;
 use crate::tensor::{Precision, Real};
 use crate::text::{Msg, escape};
 
@@ -175,7 +176,16 @@ impl<T: Real> Weighty<T> {
                 known.store(false, Ordering::Relaxed);
             }
         });
+        self.let_go(name);
         known.into_inner().then_some(out)
+    }
+
+    /// The bytes of a tensor are not looked at again: a copy of its numbers is used from now on.
+    fn let_go(&self, name: &str) {
+        let Some(file) = self.tensors.get(name).and_then(|info| self.files.get(info.file)) else { return };
+        if let (Some(map), Some(entry)) = (file.file().map(), file.get(name)) {
+            forget(map, entry.range.clone());
+        }
     }
 
     /// The numbers of a tensor where they are in the file; `None` where they are of another type there, or not aligned.
@@ -198,17 +208,44 @@ impl<T: Real> Weighty<T> {
 
     /// The numbers of a tensor as `plan` rewrites it; `None` where it has none.
     pub fn rewritten(&self, name: &str, plan: &Plan) -> Option<Vec<T>> {
-        let numbers = self.numbers(name)?;
+        let mapped = self.in_place(name).filter(|_| !plan.is_plain());
+        let read = if mapped.is_some() { Vec::new() } else { self.numbers(name)? };
         if plan.is_plain() {
-            return Some(numbers);
+            return Some(read);
         }
+        let numbers = mapped.as_ref().map_or(&read[..], |mapped| mapped.as_slice());
         let mut out = vec![T::default(); plan.dims().iter().product()];
-        in_chunks(&mut out, 1, CHUNK, |from, out| {
-            for (i, cell) in out.iter_mut().enumerate() {
-                *cell = T::from_f64(plan.element(from + i, |at| numbers[at].to_f64()));
-            }
-        });
+        if let Some((rows, columns)) = plan.transposes().filter(|_| !out.is_empty()) {
+            in_chunks(&mut out, columns, CHUNK, |from, out| transpose(numbers, rows, from / columns, columns, out));
+        } else {
+            in_chunks(&mut out, 1, CHUNK, |from, out| {
+                for (i, cell) in out.iter_mut().enumerate() {
+                    *cell = T::from_f64(plan.element(from + i, |at| numbers[at].to_f64()));
+                }
+            });
+        }
+        if mapped.is_some() {
+            self.let_go(name);
+        }
         Some(out)
+    }
+}
+
+/// Rows from `first` on of the matrix `[.., columns]` that is the transposed `[columns, rows]`, in tiles that stay in
+/// cache.
+fn transpose<T: Copy>(numbers: &[T], rows: usize, first: usize, columns: usize, out: &mut [T]) {
+    const TILE: usize = 32;
+    for (block, out) in out.chunks_mut(TILE * columns).enumerate() {
+        let row = first + block * TILE;
+        let height = out.len() / columns;
+        for column in (0..columns).step_by(TILE) {
+            for j in column..(column + TILE).min(columns) {
+                let from = &numbers[j * rows + row..][..height];
+                for (i, x) in from.iter().enumerate() {
+                    out[i * columns + j] = *x;
+                }
+            }
+        }
     }
 }
 
@@ -234,4 +271,20 @@ pub(super) fn in_chunks<T: Send>(out: &mut [T], block: usize, worth: usize, fill
 
 fn broken(name: &str, why: &str) -> Msg {
     Msg::new("weights.broken_file").arg("file", escape(name)).arg("why", escape(why))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transposed_matrix_is_made_in_tiles() {
+        for (rows, columns) in [(1, 1), (1, 70), (70, 1), (33, 45), (64, 96)] {
+            let numbers: Vec<usize> = (0..rows * columns).collect();
+            let mut out = vec![0; numbers.len()];
+            in_chunks(&mut out, columns, 7, |from, out| transpose(&numbers, rows, from / columns, columns, out));
+            let wanted = (0..rows).flat_map(|i| (0..columns).map(move |j| j * rows + i));
+            assert!(out.into_iter().eq(wanted), "{rows} × {columns}");
+        }
+    }
 }

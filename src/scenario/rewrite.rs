@@ -172,6 +172,14 @@ impl Plan {
         self.steps.is_empty()
     }
 
+    /// Rows and columns of the result, where it is one matrix transposed.
+    pub fn transposes(&self) -> Option<(usize, usize)> {
+        match (&self.steps[..], &self.dims[..]) {
+            (&[Step::Transpose { rows, cols }], &[_, _]) => Some((rows, cols)),
+            _ => None,
+        }
+    }
+
     /// Element `flat` of the result, from the elements of the file.
     pub fn element(&self, flat: usize, read: impl FnOnce(usize) -> f64) -> f64 {
         let mut at = flat;

@@ -69,7 +69,7 @@ impl<E: Plain> Mapped<E> {
 
 impl<E: Elem> Mapped<E> {
     /// The elements.
-    pub(super) fn as_slice(&self) -> &[E] {
+    pub(crate) fn as_slice(&self) -> &[E] {
         // SAFETY: `new` is the only constructor; it asks for a `Plain` element (every bit pattern is a value) and has
         // checked that the range lies inside the mapping and is aligned. The mapping lives as long as `self`.
         unsafe { std::slice::from_raw_parts(self.map.as_ptr().add(self.start).cast::<E>(), self.len) }
