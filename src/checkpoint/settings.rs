@@ -1,6 +1,7 @@
 //! From a configuration to a model: the settings that a family's expressions give.
 
 use serde_json::{Map, Value as Json};
+use serde_path_to_error::Track;
 
 use super::family::{Expr, Family, Ordered, Stack};
 use super::values::Values;
@@ -70,8 +71,14 @@ pub fn model(family: &Family, values: &Values) -> Result<Model, Msg> {
         let msg = Msg::new("family.experts").arg("file", escape(&family.file));
         return Err(msg.arg("value", experts).arg("most", MAX_EXPERTS));
     }
-    let config = serde_path_to_error::deserialize(Json::Object(tree)).map_err(|e| {
-        let at = e.path().to_string();
+    let mut track = Track::new();
+    // Through a trait object: the many types of a configuration are compiled once, and not once for each reader.
+    let mut reader =
+        <dyn erased_serde::Deserializer>::erase(serde_path_to_error::Deserializer::new(Json::Object(tree), &mut track));
+    let config = erased_serde::deserialize(&mut reader);
+    drop(reader);
+    let config = config.map_err(|e| {
+        let at = track.path().to_string();
         let all = family.model.0.iter();
         // Longest path first: the setting itself, not the group it is in.
         let written = all.filter(|(path, _)| at.starts_with(path.as_str())).max_by_key(|(path, _)| path.len());
@@ -79,7 +86,7 @@ pub fn model(family: &Family, values: &Values) -> Result<Model, Msg> {
             .arg("file", escape(&family.file))
             .arg("at", escape(&at))
             .arg("expression", escape(written.map_or("", |(_, e)| e.0.as_str())))
-            .arg("why", escape(&e.inner().to_string()))
+            .arg("why", escape(&e.to_string()))
     })?;
     Ok(Model { config, source_words, target_words, layers, experts })
 }

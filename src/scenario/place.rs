@@ -91,6 +91,66 @@ pub fn find(text: &str, path: &str) -> Option<(usize, bool)> {
     place.map(|p| (p, true))
 }
 
+/// The path to the value that byte `at` is in, or that ends there: a reader may refuse what it has read.
+pub fn path_at(text: &str, at: usize) -> Vec<Segment> {
+    let mut path = Vec::new();
+    let mut scan = Scan { text, at: 0 };
+    scan.space();
+    while scan.rest().starts_with("#![") {
+        let Some(end) = scan.rest().find(']') else { return path };
+        scan.at += end + 1;
+        scan.space();
+    }
+    'value: loop {
+        scan.space();
+        if raw_string(&text.as_bytes()[scan.at..]).is_some() {
+            return path;
+        }
+        // The name of a struct or variant.
+        scan.at += scan.name().len();
+        scan.space();
+        let Some(open) = scan.peek().filter(|c| matches!(c, b'(' | b'[' | b'{')).filter(|_| scan.at < at) else {
+            return path;
+        };
+        let keyed = open == b'{' || open == b'(' && scan.has_fields();
+        if open == b'(' && !keyed && scan.elements() == 1 {
+            scan.at += 1;
+            continue;
+        }
+        scan.at += 1;
+        for index in 0.. {
+            scan.space();
+            let before = scan.at > at || keyed && scan.at == at;
+            if before || scan.peek().is_none_or(|c| matches!(c, b')' | b']' | b'}')) {
+                return path;
+            }
+            let mut segment = Segment::Index(index);
+            if keyed {
+                let start = scan.at;
+                scan.token();
+                let own = &text[start..scan.at];
+                let quoted = own.starts_with(['"', 'r']).then(|| ron::from_str(own).ok()).flatten();
+                segment = Segment::Key(quoted.unwrap_or_else(|| own.strip_prefix("r#").unwrap_or(own).to_owned()));
+                scan.space();
+                if at <= scan.at || scan.peek() != Some(b':') {
+                    return path;
+                }
+                scan.at += 1;
+                scan.space();
+            }
+            let start = scan.at;
+            scan.skip();
+            let end = start + text[start..scan.at].trim_end().len();
+            if at <= end || scan.at == text.len() {
+                path.push(segment);
+                scan.at = start;
+                continue 'value;
+            }
+            scan.comma();
+        }
+    }
+}
+
 /// Where a value is written, or could be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Written {

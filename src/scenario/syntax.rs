@@ -1,7 +1,6 @@
 //! From text to a scenario, and from what the RON reader says to what a person can mend.
 
 use ron::error::Error;
-use serde_path_to_error::Segment as Step;
 
 use super::diagnostic::{Diagnostic, Problem, nearest};
 use super::place::{self, Segment};
@@ -34,41 +33,30 @@ pub fn read(file: &str, text: &str) -> Result<Scenario, Box<Diagnostic>> {
         let msg = Msg::new("scenario.nesting").arg("most", MAX_LEVELS);
         return Err(at(byte, Problem::new("", msg).help(Msg::new("scenario.syntax_help"))));
     }
-    let (path, error) = match placed(text) {
+    let wrong = match super::options().from_str(text) {
         Ok(scenario) => return Ok(scenario),
-        Err(e) => *e,
+        Err(e) => e,
     };
-    let (byte, problem) = explain(text, path, &error);
+    let (byte, problem) = explain(text, &wrong);
     Err(at(byte, problem))
 }
 
-/// Reads, keeping track of where in the data the reader is.
-fn placed(text: &str) -> Result<Scenario, Box<(Vec<Segment>, ron::error::SpannedError)>> {
-    let mut reader =
-        ron::Deserializer::from_str_with_options(text, &super::options()).map_err(|e| Box::new((Vec::new(), e)))?;
-    let read: Result<Scenario, _> = serde_path_to_error::deserialize(&mut reader);
-    match read {
-        Ok(scenario) => match reader.end() {
-            Ok(()) => Ok(scenario),
-            Err(e) => Err(Box::new((Vec::new(), reader.span_error(e)))),
-        },
-        Err(e) => {
-            // Variants are no part of a path: `runs[0].decode.max_new`, whatever the run is.
-            let path = e.path().iter().filter_map(|s| match s {
-                Step::Seq { index } => Some(Segment::Index(*index)),
-                Step::Map { key } => Some(Segment::Key(key.clone())),
-                Step::Enum { .. } | Step::Unknown => None,
-            });
-            let path = path.collect();
-            Err(Box::new((path, reader.span_error(e.into_inner()))))
-        }
-    }
-}
-
 /// Where it is wrong, and what.
-fn explain(text: &str, mut path: Vec<Segment>, error: &ron::error::SpannedError) -> (usize, Problem) {
+fn explain(text: &str, error: &ron::error::SpannedError) -> (usize, Problem) {
     let start = error.span.start;
     let byte = place::byte_at(text, (start.line, start.col));
+    // What the reader misses comes after a value that is right: it is missing in what that value is in.
+    let missing = matches!(
+        error.code,
+        Error::MissingStructField { .. }
+            | Error::ExpectedComma
+            | Error::ExpectedMapColon
+            | Error::ExpectedArrayEnd
+            | Error::ExpectedMapEnd
+            | Error::ExpectedOptionEnd
+            | Error::ExpectedStructLikeEnd
+    );
+    let mut path = place::path_at(text, if missing { place::open_at(text, byte).unwrap_or(0) } else { byte });
     // The reader stops before the space in front of what it does not like; at the end, the last line is shown.
     let rest = &text[byte..];
     let mut byte = byte + (rest.len() - rest.trim_start().len());
@@ -84,6 +72,7 @@ fn explain(text: &str, mut path: Vec<Segment>, error: &ron::error::SpannedError)
     let code = &error.code;
     let (msg, help) = match code {
         Error::NoSuchStructField { expected, found, .. } => {
+            path.push(Segment::Key(found.clone()));
             (Msg::new("scenario.unknown_field").arg("name", escape(found)), names(found, expected))
         }
         Error::NoSuchEnumVariant { expected, found, .. } => {

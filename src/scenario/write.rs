@@ -20,6 +20,8 @@ pub fn write(scenario: &Scenario) -> String {
         .extensions(Extensions::empty())
         .compact_arrays(false)
         .struct_names(false);
+    // Through a trait object, so that the writer is compiled once and not once for each type of a scenario.
+    let scenario: &dyn erased_serde::Serialize = scenario;
     let text = options().to_string_pretty(scenario, style);
     // Everything in a scenario is plain data.
     text.unwrap_or_default() + "\n"
