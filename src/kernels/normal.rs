@@ -3,6 +3,11 @@
 //! The logarithm, sine and cosine are those of the `libm` crate, bit for bit, in the range that is needed and without
 //! branches, so that a loop over them becomes vector instructions.
 
+// Constants are as the C library that libm comes from writes them.
+#![allow(clippy::excessive_precision)]
+// A loop with `||` branches.
+#![allow(clippy::needless_bitwise_bool)]
+
 use std::f64::consts::TAU;
 
 use super::par;
