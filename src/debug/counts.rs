@@ -158,7 +158,10 @@ pub fn work(program: &Program, precision: Precision, of: fn(&Pass) -> bool) -> V
         let key = module(node.name.site);
         let at = out.iter().position(|(k, ..)| *k == key).unwrap_or_else(|| {
             let shown = if key == Site::Embedding(None) { key } else { node.name.site };
-            let work = Work { module: Name::of(shown).to_string(), times: 0, flops: 0, moved: 0, kept: 0 };
+            // What is in no module: the tokens of a decoding.
+            let module = Some(Name::of(shown).to_string()).filter(|m| !m.is_empty());
+            let module = module.unwrap_or_else(|| node.path.to_string());
+            let work = Work { module, times: 0, flops: 0, moved: 0, kept: 0 };
             out.push((key, Vec::new(), work));
             out.len() - 1
         });

@@ -184,7 +184,8 @@ impl Values<'_> {
         let width = (area.width.saturating_sub(gutter) / cols.clamp(1, 4096) as u16).min(LARGEST.0);
         let height =
             (area.height.saturating_sub(1) / rows.clamp(1, 4096) as u16).min(LARGEST.1).min((width * 3 / 4).max(1));
-        if rows > 200 || cols > 200 || width < 6 || height < 1 {
+        let least = if self.scale.kind == Kind::Probability { 4 } else { 6 };
+        if rows > 200 || cols > 200 || width < least || height < 1 {
             return self.picture(area, buf, look);
         }
         let left = area.x + gutter;

@@ -91,6 +91,13 @@ impl<'a> Stage<'a> {
         layout::wanted(&self.wishes, width).saturating_add(1)
     }
 
+    /// Whether every table that would be shown in this area has all its lines.
+    pub fn is_whole(&self, area: Rect) -> bool {
+        let plan = self.plan(area);
+        let whole = |height: u16, i: usize| self.wishes[i].height <= height;
+        !plan.bands.is_empty() && plan.bands.iter().all(|b| b.tables.iter().all(|(i, _)| whole(b.height, *i)))
+    }
+
     /// Draws the tables that there is room for, operands before results, and names the others. Gives the height that
     /// was used.
     pub fn draw(&self, app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) -> u16 {

@@ -18,10 +18,8 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, _: &mut
     let mut line = |y: u16, text: &str, style| {
         put(buf, area, (area.x, y), text, area.width, style, look);
     };
-    if !breaks.rows.is_empty() || trail.is_empty() {
-        line(y, &breaks.title.render(look.lang), look.theme.title);
-        y += 1;
-    }
+    line(y, &breaks.title.render(look.lang), look.theme.title);
+    y += 1;
     for row in &breaks.rows {
         if y >= area.bottom() {
             return;

@@ -70,6 +70,9 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: 
     let left = room - derivation_height;
     let text_lines = text.height() as u16;
     let fewest = text_lines.min(left / 4).min(LEAST_TEXT);
+    // Fewer where that is what all rows of the tables lack.
+    let tables = |text: u16| Rect { y: area.y + head_height, height: left - text, ..area };
+    let fewest = (1..=fewest).rev().find(|lines| stage.is_whole(tables(*lines))).unwrap_or(fewest);
     let text_height = text_lines.min(left.saturating_sub(stage.wanted(area.width)).max(fewest));
 
     let tables = Rect { y: area.y + head_height, height: left - text_height, ..area };

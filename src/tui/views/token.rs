@@ -32,13 +32,28 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, _: &mut
     };
     let title = Msg::new("tui.token_title").arg("row", token.at + 1).arg("token", word).render(look.lang);
     let style = look.theme.title;
-    put(buf, area, (area.x, area.y), &title, area.width, style, look);
+    let used = put(buf, area, (area.x, area.y), &title, area.width, style, look);
+    // The colours of the row one is at; the others' ends are in their lines, where there is room.
+    if let Some(row) = rows.get(at) {
+        let name = format!(" · {} ", row.symbol);
+        let used = used + put(buf, area, (area.x + used, area.y), &name, area.width - used, look.theme.dim, look);
+        let rest = Rect { x: area.x + used, width: area.width - used, height: 1, ..area };
+        legend::render(rest, buf, &scale(app, row), app.ui.settings.digits, look);
+    }
     let middle = at.saturating_sub(height / 2);
     let first = follow(middle, at, height.max(1), rows.len());
     for (k, row) in rows.iter().enumerate().skip(first).take(height) {
         let line = Rect { y: area.y + 1 + (k - first) as u16, height: 1, ..area };
         one(app, row, k == at, line, buf, look);
     }
+}
+
+/// The scale of a row: its tensor's.
+fn scale(app: &App, row: &Row) -> Scale {
+    let d = &app.nav;
+    let kind = kind(&d.session.runs[row.run].program, row.node);
+    let tally = d.tally(row.run, row.node, Part::Whole);
+    tally.map_or(Scale::pending(kind), |t| Scale::of(kind, &t)).with_log(app.ui.settings.log_scale)
 }
 
 /// Step, symbol, head, norm and numbers of a row.
@@ -71,9 +86,7 @@ fn one(app: &App, row: &Row, current: bool, line: Rect, buf: &mut Buffer, look: 
     let style = if row.view.is_none() && !current { look.theme.dim } else { style };
     write(&look.fit(&name, 26.min(line.width / 3), Align::Left), style);
     write(&look.fit(&format!("‖{}‖ ", digits.format_short(norm)), 13, Align::Right), look.theme.dim);
-    let kind = kind(program, row.node);
-    let scale = d.tally(row.run, row.node, Part::Whole).map_or(Scale::pending(kind), |t| Scale::of(kind, &t));
-    let scale = scale.with_log(app.ui.settings.log_scale);
+    let scale = scale(app, row);
     // The ends of its colours: each tensor has its own.
     if line.width >= WITH_ENDS && !plain {
         // Counts of what is not finite are never cut: they push the numbers aside.

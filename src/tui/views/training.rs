@@ -6,16 +6,16 @@ use ratatui::layout::Rect;
 use crate::app::app::App;
 use crate::app::views::training::{Event, Picture, State};
 use crate::session::insight::{AttentionMap, TrainProbe};
-use crate::text::{Msg, NumberFormat, tr};
+use crate::text::{Msg, tr};
 use crate::tui::colour::CellKind;
 use crate::tui::draw::{Look, put};
+use crate::tui::pictures::grid::Values;
 use crate::tui::pictures::words::why_nothing;
 use crate::tui::scale::{Kind, Scale};
 use crate::tui::screen::Shown;
 use crate::tui::widgets::bars::{Bar, Bars};
 use crate::tui::widgets::chart::{Chart, Series};
-use crate::tui::widgets::heat_table::{HeatCell, HeatTable, Lit};
-use crate::tui::widgets::raster::Raster;
+use crate::tui::widgets::legend;
 use crate::tui::widgets::status;
 
 /// Room that four pictures need.
@@ -142,13 +142,18 @@ fn headed(text: &str, area: Rect, buf: &mut Buffer, look: &Look) -> Rect {
     Rect { y: area.y + 1.min(area.height), height: area.height.saturating_sub(1), ..area }
 }
 
+/// How often the smallest loss goes into the largest from which on the chart is logarithmic.
+const DECADES: f64 = 1000.0;
+
 /// The loss before each update, and that after the last one.
 fn loss(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
     let t = &app.views.training;
     let mut values = t.losses.clone();
     let last = t.glances().last().filter(|g| g.look.update == t.made());
     values.extend(last.map(|g| g.look.loss));
-    let log = app.ui.settings.log_scale;
+    // Where the loss falls through several powers of ten, the rest of the line would lie on the axis.
+    let (min, max) = values.iter().fold((f64::INFINITY, 0.0_f64), |(a, b), x| (a.min(*x), b.max(*x)));
+    let log = app.ui.settings.log_scale || min > 0.0 && max.is_finite() && max > DECADES * min;
     if log {
         for v in &mut values {
             *v = v.log10();
@@ -273,7 +278,6 @@ fn heat(app: &App, map: &AttentionMap, area: Rect, buf: &mut Buffer, look: &Look
     if rows == 0 || columns == 0 {
         return;
     }
-    let digits = app.ui.settings.digits;
     let labels = app.views.training.run.and_then(|run| {
         let node = d.session.runs[run].program.find(&map.path)?;
         let axis = |a| d.session.axis_labels(run, node, a, 0);
@@ -283,61 +287,19 @@ fn heat(app: &App, map: &AttentionMap, area: Rect, buf: &mut Buffer, look: &Look
     let column_label = |c: usize| labels.as_ref().and_then(|l| l.1.get(c)).unwrap_or_default();
     // One scale for all updates: the film does not change its colours.
     let scale = Scale { kind: Kind::Probability, ..Scale::positive(0.0, 1.0) }.with_uniform(columns);
-    let widest =
-        |n: usize, f: &dyn Fn(usize) -> String| (0..n.min(64)).map(|i| look.width(&f(i))).max().unwrap_or(0).min(10);
-    let labelled = widest(columns, &column_label);
-    // Words beside numbers tell more than blocks: digits go first.
-    let (two, one) = (NumberFormat::Decimals(2), NumberFormat::Decimals(1));
-    let ways = [(digits, 10), (two, 10), (one, 10), (two, 5), (one, 3)];
-    let way = ways.into_iter().find_map(|(digits, cut)| {
-        let all = map.weights.iter().take(64).flat_map(|r| r.iter().take(64));
-        let number = all.map(|x| look.width(&digits.format(*x))).max().unwrap_or(1);
-        let column = u32::from(number.max(labelled.min(cut)) + 1);
-        let wanted = columns as u32 * column + u32::from(widest(rows, &row_label)) + 1;
-        (wanted <= u32::from(area.width)).then_some((digits, cut.max(number)))
-    });
-    if let Some((digits, widest)) = way.filter(|_| rows < usize::from(area.height)) {
-        HeatTable {
-            size: (rows, columns),
-            row_label: &row_label,
-            column_label: &column_label,
-            cell: &|r, c| HeatCell {
-                value: map.weights[r][c],
-                text: digits.format(map.weights[r][c]),
-                kind: CellKind::of(map.weights[r][c]),
-                changed: None,
-            },
-            offset: (0, 0),
-            cursor: None,
-            lit: Lit::default(),
-            scale,
-            widest,
-            grow: 0,
-        }
-        .render(area, buf, look);
-        return;
-    }
-    let sample = |rows: &[std::ops::Range<usize>], columns: &[std::ops::Range<usize>]| {
-        let parts = rows.iter().flat_map(|r| columns.iter().map(move |c| (r.clone(), c.clone())));
-        let pixel = |(rows, columns): (std::ops::Range<usize>, std::ops::Range<usize>)| {
-            let cells = rows.flat_map(|r| columns.clone().map(move |c| map.weights[r][c]));
-            let most = cells.fold(f64::NEG_INFINITY, |a, b| if b.is_nan() || b > a { b } else { a });
-            (most, CellKind::of(most))
-        };
-        parts.map(pixel).collect()
-    };
-    Raster {
-        rows: 0..rows,
-        columns: 0..columns,
-        sample: &sample,
+    let line = Rect { height: area.height.min(1), ..area };
+    legend::render(line, buf, &scale, app.ui.settings.digits, look);
+    Values {
+        size: (rows, columns),
+        cell: &|r, c| (map.weights[r][c], CellKind::of(map.weights[r][c])),
+        kept: None,
+        row_label: &row_label,
+        column_label: &column_label,
         scale,
+        digits: app.ui.settings.digits,
         cursor: None,
-        window: None,
-        row_label: Some(&row_label),
-        column_label: Some(&column_label),
-        most: (6, 3),
     }
-    .render(area, buf, look);
+    .render(Rect { y: area.y + line.height, height: area.height - line.height, ..area }, buf, look);
 }
 
 /// Words at the places of their embeddings.

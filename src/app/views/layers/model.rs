@@ -118,9 +118,15 @@ pub fn all_heads(nav: &Navigator, lang: Lang) -> Vec<Vec<TableModel>> {
         program.named(&Name { call: name.call, ..weights.clone() }).or_else(|| program.named(&weights))
     };
     let other = if stack == Stack::Encoder { Stack::Decoder } else { Stack::Encoder };
-    let stack = if find(stack, 0).is_some() { stack } else { other };
-    let layers = (0..).map_while(|layer| Some((layer, find(stack, layer)?)));
-    layers
+    // Layers may have no attention of this kind.
+    let layers = |stack: Stack| {
+        let of_stack = program.nodes().filter_map(|(_, n)| n.name.site.layer()).filter(|(s, _)| *s == stack);
+        let count = of_stack.map(|(_, layer)| layer + 1).max().unwrap_or(0);
+        (0..count).filter_map(move |layer| Some((layer, find(stack, layer)?))).collect::<Vec<_>>()
+    };
+    let stack = if layers(stack).is_empty() { other } else { stack };
+    layers(stack)
+        .into_iter()
         .map(|(layer, node)| {
             let symbol =
                 |head: usize| Msg::new("tui.layer_head").arg("layer", layer + 1).arg("head", head + 1).render(lang);
