@@ -13,6 +13,7 @@ use tui_transformer::app::action::Action;
 use tui_transformer::app::app::App;
 use tui_transformer::app::settings::Settings;
 use tui_transformer::app::view::View;
+use tui_transformer::debug::compare::{Error, State};
 use tui_transformer::program::NodeId;
 use tui_transformer::session::{self, Session};
 use tui_transformer::text::Lang;
@@ -203,6 +204,34 @@ fn limits_and_tables_of_names_are_taken_in_the_debugger() {
     let line = "compare a.npz --tol 1";
     let slip = Action::parse(line).expect_err("no such flag");
     assert!(slip.message(line, Lang::En).render(Lang::En).contains("--tol is no flag"));
+}
+
+/// The chart of the error has a column for each compared node, as high as its decade; that of the tensor looked at is
+/// pointed out.
+#[test]
+fn the_error_along_the_run_is_drawn() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let scenario = changed(folder.path(), "activation: Gelu,", "activation: GeluTanh,");
+    let mut app = App::new(opened(&scenario), None, Settings::default());
+    app.ui.interactive = true;
+    act(&mut app, &format!("compare {CASE}.safetensors cumulative"));
+    let columns = |app: &App| {
+        let view = app.nav.view().expect("a tensor").clone();
+        app.views.compare.growth(&app.nav, view.run, view.node, 20).expect("a chart")
+    };
+    let (all, here) = columns(&app);
+    assert_eq!(all.len(), 20);
+    // It starts with what agrees, and rises where the first difference is.
+    let first = all.iter().position(|e| e.state == State::Diverged).expect("a difference");
+    assert_eq!(first, here);
+    let before = all[..first].iter().map(Error::decades).fold(0.0, f64::max);
+    assert!(first > 0 && all[first].decades() > before + 2.0, "{all:?}");
+    let lines = screen(&app);
+    let line = lines.iter().find(|l| l.contains("error along the run, 1e-9 to 1")).expect("a chart").trim_end();
+    let drawn = line.split("to 1 ").nth(1).expect("columns");
+    assert!(drawn.contains('▁') && drawn.contains('▇') || drawn.contains('▆'), "{drawn}");
+    act(&mut app, "go encoder.0.norm1.out");
+    assert!(columns(&app).1 < here);
 }
 
 /// A node that no step shows belongs to the step that shows what comes of it, and one is there.

@@ -31,7 +31,7 @@ use rayon::prelude::*;
 
 pub use measure::{CellPair, Limits, Measure, Mode, Policy, State, Tolerance, Unit};
 pub use reference::{Named, RecordedModel, Reference, Unopened, is_file_of_tensors};
-pub use report::{Against, Checked, Difference, Place, Report, StepAt};
+pub use report::{Against, Checked, Difference, Error, Place, Report, StepAt, stretches};
 pub use theirs::theirs;
 
 use crate::program::{Affine, NodeId, Op, Pick, Program};

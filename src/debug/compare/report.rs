@@ -89,6 +89,40 @@ pub struct Difference {
     pub carried: bool,
 }
 
+/// How far off a node is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Error {
+    /// The node.
+    pub node: NodeId,
+    /// RMS of the difference, relative to the RMS of the reference; infinite where no number says how far.
+    pub rms: f64,
+    /// How it stands.
+    pub state: State,
+}
+
+impl Error {
+    /// Its height in a chart from 1e-9 (1) to 1 and beyond (9), by decades; 0 where nothing differs.
+    pub fn decades(&self) -> f64 {
+        if self.rms > 0.0 { (self.rms.log10() + 10.0).clamp(0.0, 9.0) } else { 0.0 }
+    }
+}
+
+/// The run in so many stretches at most: of each, its last node, and the largest error and the worst state of all its
+/// nodes. `None` where nothing was measured or nothing differs at all.
+pub fn stretches(errors: &[Error], columns: usize) -> Option<Vec<Error>> {
+    if errors.len() < 2 || columns == 0 || errors.iter().all(|e| e.rms <= 0.0) {
+        return None;
+    }
+    let width = columns.min(errors.len());
+    let column = |i: usize| {
+        let part = &errors[i * errors.len() / width..(i + 1) * errors.len() / width];
+        let worst = part.iter().min_by_key(|e| rank(e.state)).expect("a node");
+        let last = part.last().expect("a node");
+        Error { node: last.node, rms: part.iter().map(|e| e.rms).fold(0.0, f64::max), state: worst.state }
+    };
+    Some((0..width).map(column).collect())
+}
+
 /// Everything a comparison found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
@@ -126,24 +160,20 @@ impl Report {
         self.differences.first()
     }
 
+    /// How far off each node is that was measured, in order: its RMS, relative to the reference.
+    pub fn errors(&self) -> Vec<Error> {
+        let error = |c: &Checked| {
+            let rms = c.against.as_ref()?.measure.as_ref()?.rms;
+            Some(Error { node: c.place.node, rms, state: c.state })
+        };
+        self.each().filter_map(error).collect()
+    }
+
     /// The largest error of each stretch of the run, from 1e-9 to 1, as one line; `None` where there is none.
     pub fn growth(&self) -> Option<String> {
-        let error = |c: &Checked| c.against.as_ref()?.measure.as_ref().map(|m| m.rms);
-        let errors: Vec<f64> = self.each().filter_map(error).collect();
-        let top = errors.iter().copied().fold(0.0, f64::max);
-        if errors.len() < 2 || top <= 0.0 {
-            return None;
-        }
-        let width = CHART.min(errors.len());
         let levels = [' ', '.', ':', '-', '=', '+', '*', '#', '%', '@'];
-        let column = |i: usize| {
-            let from = i * errors.len() / width;
-            let part = &errors[from..((i + 1) * errors.len() / width).max(from + 1)];
-            let most = part.iter().copied().fold(0.0, f64::max);
-            let decades = if most > 0.0 { (most.log10() + 10.0).clamp(0.0, 9.0) } else { 0.0 };
-            levels[decades as usize]
-        };
-        Some((0..width).map(column).collect())
+        let stretches = stretches(&self.errors(), CHART)?;
+        Some(stretches.iter().map(|s| levels[s.decades().floor() as usize]).collect())
     }
 
     /// How many nodes stand so.
@@ -165,11 +195,14 @@ impl Report {
 
 /// The first of those that stand worst.
 fn worst(of_one_node: &[Checked]) -> Option<&Checked> {
-    let rank = |c: &&Checked| match c.state {
+    of_one_node.iter().min_by_key(|c| rank(c.state))
+}
+
+fn rank(state: State) -> u8 {
+    match state {
         State::Diverged => 0,
         State::Drift => 1,
         State::Match => 2,
         State::Unchecked => 3,
-    };
-    of_one_node.iter().min_by_key(rank)
+    }
 }

@@ -7,6 +7,7 @@ use crate::app::app::App;
 use crate::app::measure;
 use crate::app::navigator::TableModel;
 use crate::app::views::compare::{Differing, Kind, Pairs};
+use crate::debug::compare::State;
 use crate::explain::Explainer;
 use crate::text::{Align, Msg, NumberFormat, escape, tr};
 use crate::trace::Rounding;
@@ -54,12 +55,51 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: 
     for text in laid(app, look) {
         line(&text, look.theme.dim);
     }
+    y += growth(app, view, Rect { y, height: area.bottom().saturating_sub(y), ..area }, buf, look);
     let body = Rect { y, height: area.bottom().saturating_sub(y), ..area };
     let used = if pairs.is_whole() { grids(app, view, &pairs, body, buf, look) } else { 0 };
     let rest = Rect { y: body.y + used, height: body.height - used, ..body };
     let used = list(app, view, &pairs, rest, buf, look);
     let rest = Rect { y: rest.y + used, height: rest.height - used, ..rest };
     following::draw(app, &[rest], buf, look, shown);
+}
+
+/// Lines of the chart of the error, and the height of an area that has room for it; one line elsewhere.
+const GROWTH: (u16, u16) = (4, 36);
+
+/// The error along the run, a column for one or several nodes, as high as its order of magnitude; the column of the
+/// tensor looked at is pointed out. Gives the lines used.
+fn growth(app: &App, view: &View, area: Rect, buf: &mut Buffer, look: &Look) -> u16 {
+    let theme = &look.theme;
+    let title = tr(look.lang, "tui.compare.growth");
+    let (lines, left) = if area.height >= GROWTH.1 { (GROWTH.0, 0) } else { (1, look.width(title) + 1) };
+    let columns = usize::from(area.width.saturating_sub(left));
+    let Some((all, here)) = app.views.compare.growth(&app.nav, view.run, view.node, columns) else { return 0 };
+    if area.height < 8 {
+        return 0;
+    }
+    put(buf, area, (area.x, area.y), title, area.width, theme.dim, look);
+    let top = area.y + u16::from(left == 0);
+    let levels = look.glyphs.levels;
+    let steps = usize::from(lines) * levels.len();
+    for (column, error) in all.iter().enumerate() {
+        let style = match error.state {
+            State::Diverged => theme.changed,
+            State::Drift => theme.warn,
+            State::Match | State::Unchecked => theme.good,
+        };
+        let style = if column == here { style.patch(theme.cursor) } else { style };
+        let full = (error.decades() / 9.0 * steps as f64).round() as usize;
+        for line in 0..lines {
+            let below = usize::from(lines - 1 - line) * levels.len();
+            let glyph = match full.saturating_sub(below).min(levels.len()) {
+                0 => " ",
+                n => levels[n - 1],
+            };
+            put(buf, area, (area.x + left + column as u16, top + line), glyph, 1, style, look);
+        }
+    }
+    lines + u16::from(left == 0)
 }
 
 /// Terms that differ most, above the grids.

@@ -16,7 +16,7 @@ use crate::app::of_session::OfSession;
 use crate::app::slot::{Seen, Slot};
 use crate::app::views::ViewState;
 use crate::debug::compare::bound::Bound;
-use crate::debug::compare::{Checked, Mode, Options, Reference, Report, State as Verdict};
+use crate::debug::compare::{Checked, Error, Mode, Options, Reference, Report, State as Verdict, stretches};
 use crate::explain::line::MASKED_BELOW;
 use crate::program::NodeId;
 use crate::session::RunKind;
@@ -70,6 +70,8 @@ pub struct State {
     rounded: RefCell<OfSession<HashMap<(usize, Rounding), Slot<()>>>>,
     theirs: RefCell<OfSession<HashMap<NodeId, Theirs>>>,
     states: RefCell<OfSession<HashMap<NodeId, Verdict>>>,
+    /// How far off each node is, in order.
+    errors: OfSession<Vec<Error>>,
 }
 
 impl State {
@@ -82,6 +84,7 @@ impl State {
     pub(in crate::app) fn keep(&mut self, nav: &Navigator, compared: Compared) {
         let states = compared.report.each().map(|c| (c.place.node, c.state)).collect();
         *self.states.get_mut().get_mut(&nav.session) = states;
+        *self.errors.get_mut(&nav.session) = compared.report.errors();
         self.summaries.get_mut().get_mut(&nav.session).clear();
         self.pictures.get_mut().get_mut(&nav.session).clear();
         self.theirs.get_mut().get_mut(&nav.session).clear();
@@ -91,6 +94,15 @@ impl State {
     /// Whether a comparison was made.
     pub fn is_there(&self, nav: &Navigator) -> bool {
         self.found(nav).is_some()
+    }
+
+    /// The error along the run in so many columns at most, and the column of `node`; `None` where run `run` was not
+    /// compared, or nothing differs at all.
+    pub fn growth(&self, nav: &Navigator, run: usize, node: NodeId, columns: usize) -> Option<(Vec<Error>, usize)> {
+        self.found(nav).filter(|c| c.report.run == run)?;
+        let all = stretches(self.errors.get(&nav.session)?, columns)?;
+        let here = all.partition_point(|e| e.node < node).min(all.len() - 1);
+        Some((all, here))
     }
 
     /// What a scan of `cells` cells found; `None` while they are read.
