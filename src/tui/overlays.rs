@@ -19,11 +19,18 @@ use crate::text::{Align, tr};
 /// Longest bar of a list.
 const BAR: u16 = 16;
 
+/// Screens higher than this keep the lines of message and hints free.
+const WITH_MESSAGE: u16 = 8;
+
 /// Draws the overlays, the lowest first; returns how far the topmost can be scrolled.
 pub fn draw(ui: &Ui, area: Rect, buf: &mut Buffer, look: &Look) -> Scrolling {
     let area = area.intersection(buf.area);
     let mut scrolling = Scrolling::default();
+    // A message below (a key that means nothing here) is not covered.
+    let said = u16::from(ui.messages.current().is_some() && area.height > WITH_MESSAGE) * 2;
     for overlay in &ui.overlays {
+        let lines = if matches!(overlay, Overlay::Prompt(_)) { 0 } else { said };
+        let area = Rect { height: area.height - lines, ..area };
         scrolling = one(ui, overlay, area, buf, look).unwrap_or_default();
     }
     scrolling

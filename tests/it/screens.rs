@@ -92,6 +92,21 @@ fn small_screens_never_panic() {
     sweep(&SIZES[..4]);
 }
 
+/// What a key that a popup does not take is answered with can be read next to the popup, at every size.
+#[test]
+fn a_popup_does_not_cover_the_answer_to_a_key_that_it_does_not_take() {
+    for lang in [Lang::En, Lang::Zh] {
+        for size in [(80, 24), (120, 36), (200, 60)] {
+            let mut app = app(lang, GlyphSet::Unicode);
+            press(&mut app, "?");
+            press(&mut app, "z");
+            let said = app.ui.messages.current().expect("an answer").text.render(lang);
+            let text = still(&app, size, COLOURS, Still::Text);
+            assert!(text.contains(said.trim_end()), "{size:?}: {said}\n{text}");
+        }
+    }
+}
+
 #[test]
 fn large_screens_never_panic() {
     sweep(&SIZES[4..]);
