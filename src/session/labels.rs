@@ -67,12 +67,16 @@ impl Session {
     }
 
     /// The words that the numbers of a tensor stand for, where they are ids that its labels do not tell already: what
-    /// was predicted, what was wanted.
+    /// was predicted, what was wanted, the sentences of a batch.
     pub fn id_words(&self, run: usize, node: NodeId) -> Option<&Vocab> {
         let program = &self.runs[run].program;
         let mut n = program.node(node);
         while n.op.moves_only() && program.node(n.inputs[0]).dtype == DType::Int {
             n = program.node(n.inputs[0]);
+        }
+        let batch = n.shape.axes().first() == Some(&Axis::Batch) && n.shape.dims()[0] > 1;
+        if let (Role::Ids, Site::Embedding(Some(side)), true) = (n.name.last(), n.name.site, batch) {
+            return Some(self.words(side));
         }
         let wanted = n.dtype == DType::Int && *n.name.last() == Role::TargetId;
         (n.op == Op::ArgMax || wanted).then(|| self.words(self.spoken()))

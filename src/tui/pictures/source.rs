@@ -9,7 +9,7 @@ use crate::app::settings::ScaleMode;
 use crate::debug::whatif::Before;
 use crate::scenario::tokenise::Vocab;
 use crate::session::Labels;
-use crate::tensor::DType;
+use crate::tensor::{Axis, DType};
 use crate::text::{Lang, NumberFormat, words};
 use crate::trace::AnyValue;
 use crate::trace::stats::{Mask, Tally};
@@ -199,8 +199,14 @@ impl<'a> Labelled<'a> {
     pub fn new(d: &'a Navigator, table: &TableModel) -> Self {
         let of = |axis: Option<(usize, usize)>| {
             let (axis, first) = axis?;
-            let labels = d.session.axis_labels(table.run, table.node, axis, table.plane.batch);
             let shape = d.session.runs[table.run].program.node(table.node).shape;
+            // The sentences of a batch below each other have no words in common.
+            let sentences =
+                table.plane.row_axis.is_some_and(|(a, _)| shape.axes()[a] == Axis::Batch && shape.dims()[a] > 1);
+            let labels = match sentences {
+                true => Labels::None,
+                false => d.session.axis_labels(table.run, table.node, axis, table.plane.batch),
+            };
             // The number of an only place says nothing.
             let told = shape.dims()[axis] > 1 || !matches!(labels, Labels::None);
             told.then_some((labels, first))

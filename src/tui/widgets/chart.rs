@@ -46,7 +46,6 @@ impl Chart<'_> {
             return;
         }
         let (top, bottom) = (self.digits.format_short(max), self.digits.format_short(min));
-        let axis = look.width(&top).max(look.width(&bottom)).min(area.width / 3);
         let theme = &look.theme;
         // Without colours the points tell curves apart.
         let braille = theme.depth != Depth::None || look.glyphs.braille && self.series.len() == 1;
@@ -54,10 +53,21 @@ impl Chart<'_> {
         let names = self.names(area, braille, look);
         let above = names.last().map_or(1, |n| n.1 + 1);
         let above = above.min((area.height / 2).max(1));
+        let between = between((min, max), area.height - above - 1).map(|(line, x)| (line, self.digits.format_short(x)));
+        let inner = between.as_ref().map_or(0, |(_, text)| look.width(text));
+        let axis = look.width(&top).max(look.width(&bottom)).max(inner).min(area.width / 3);
         let plot = Rect::new(area.x + axis + 1, area.y + above, area.width - axis - 1, area.height - above - 1);
         for (y, text) in [(plot.y, &top), (plot.bottom() - 1, &bottom)] {
             let text = look.fit(text, axis, Align::Right);
             put(buf, area, (area.x, y), &text, axis, theme.dim, look);
+        }
+        if let Some((line, text)) = between {
+            let y = plot.y + line;
+            put(buf, area, (area.x, y), &look.fit(&text, axis, Align::Right), axis, theme.dim, look);
+            if text == "0" {
+                let dashes = look.glyphs.frame[0].repeat(plot.width.into());
+                put(buf, plot, (plot.x, y), &dashes, plot.width, theme.border, look);
+            }
         }
         for (i, (x, line, text)) in names.iter().enumerate().filter(|(_, n)| n.1 < above) {
             let (x, y) = (area.x + x, area.y + line);
@@ -117,6 +127,21 @@ impl Chart<'_> {
             }
         }
     }
+}
+
+/// A line between the first and the last of a plot, and its number: 0 where it is well inside, else the middle; none
+/// where the plot is low.
+fn between((min, max): (f64, f64), height: u16) -> Option<(u16, f64)> {
+    let high = height.saturating_sub(1);
+    if high < 6 || min >= max || !(max - min).is_finite() {
+        return None;
+    }
+    let zero = (max / (max - min) * f64::from(high)).round();
+    if zero >= 2.0 && zero <= f64::from(high - 2) {
+        return Some((zero as u16, 0.0));
+    }
+    let line = high / 2;
+    Some((line, max - (max - min) * f64::from(line) / f64::from(high)))
 }
 
 /// How curves become characters.
