@@ -17,7 +17,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("trace", &["tensor", "program", "kernels"]),
     ("model", &["tensor", "program"]),
     ("source", &["tensor", "program", "trace"]),
-    ("scenario", &["tensor", "program", "model", "trace", "source"]),
+    ("scenario", &["tensor", "program", "kernels", "model", "trace", "source"]),
     ("checkpoint", &["source", "scenario", "tensor", "model"]),
     ("walkthrough", &["tensor", "program", "trace"]),
     ("explain", &["tensor", "program", "trace", "walkthrough"]),
