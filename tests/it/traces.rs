@@ -148,7 +148,7 @@ fn parameters_of_files_are_referred_to() {
 #[test]
 fn damaged_parts_are_named_and_the_rest_opens() {
     let dir = TempDir::new().expect("a folder");
-    let folder = recorded(&dir, "gpt_block", &[]);
+    let folder = recorded(&dir, "water_class", &[]);
     let name = folder.to_str().expect("a name");
     let right = exported(name);
     let part = parts(&folder).into_iter().find(|p| p.to_string_lossy().contains("run0-00001.f64")).expect("a part");
@@ -271,9 +271,9 @@ fn other_files_are_left_alone() {
     }
     let trace = recorded(&dir, "gpt_block", &[]);
     let name = trace.to_str().expect("a name");
-    assert_eq!(run(&["record", "bert_block", "-o", name]).status.code(), Some(2));
-    assert!(run(&["record", "bert_block", "-o", name, "--force"]).status.success());
-    assert!(exported(name) == exported("bert_block"));
+    assert_eq!(run(&["record", "water_class", "-o", name]).status.code(), Some(2));
+    assert!(run(&["record", "water_class", "-o", name, "--force"]).status.success());
+    assert!(exported(name) == exported("water_class"));
 }
 
 /// Edits and their consequences are those of the scenario, without the scenario.
