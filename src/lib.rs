@@ -65,6 +65,8 @@ pub mod export;
 pub mod kernels;
 pub mod model;
 pub mod program;
+#[doc(hidden)]
+pub mod report;
 pub mod scenario;
 pub mod session;
 pub mod source;

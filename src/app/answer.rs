@@ -2,8 +2,10 @@
 //! gets the same lines.
 
 use super::action::Action;
+use super::args::Place;
 use super::messages::Level;
 use super::overlay::{Item, Overlay};
+use crate::report::{About, Line};
 use crate::text::{Lang, Msg};
 
 /// One line of an answer.
@@ -29,7 +31,7 @@ impl Row {
 
     /// A line of words that are the same in every language: symbols, paths, figures.
     pub fn plain(text: impl Into<String>) -> Self {
-        Self::new(Msg::new("tui.answer.plain").arg("text", text.into()))
+        Self::new(Msg::new("report.plain").arg("text", text.into()))
     }
 
     /// With another level.
@@ -54,6 +56,17 @@ impl Row {
     #[must_use]
     pub fn delete(self, action: Action) -> Self {
         Self { delete: Some(action), ..self }
+    }
+}
+
+impl From<Line> for Row {
+    /// Choosing it goes to what it is about.
+    fn from(line: Line) -> Self {
+        let go = |about: About| {
+            let name = about.run.map_or_else(|| about.path.clone(), |run| format!("{run}:{}", about.path));
+            Action::Go(Place { name, index: about.index })
+        };
+        Self { action: line.about.map(go), ..Self::new(line.text).level(line.level) }
     }
 }
 

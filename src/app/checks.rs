@@ -4,20 +4,18 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::action::Action;
 use super::answer::{Answer, Row};
-use super::args::Place;
 use super::messages::Level;
 use super::navigator::Navigator;
 use super::of_session::OfSession;
 use super::ui::Ui;
 use crate::debug::expected::{self, Compared};
 use crate::debug::lints::{self, Finding};
-use crate::scenario::lint::{Lint, Severity};
+use crate::report;
+use crate::scenario::lint::Severity;
 use crate::session::locate::step_of_cell;
 use crate::session::{Session, Steps};
-use crate::text::number::exact;
-use crate::text::{Lang, Msg, tr};
+use crate::text::{Lang, Msg};
 
 /// By position in a list of steps, the gravest finding.
 type Failed = BTreeMap<usize, usize>;
@@ -132,15 +130,7 @@ impl Checks {
             (None, _) => {}
         }
         // An error of the run, not of the command: a script goes on.
-        ui.say(Level::Warning, line(&nav.session, finding, ui.settings.lang));
-    }
-}
-
-fn level(severity: Severity) -> Level {
-    match severity {
-        Severity::Info => Level::Info,
-        Severity::Warning => Level::Warning,
-        Severity::Error => Level::Error,
+        ui.say(Level::Warning, report::lints::line(&nav.session, finding, ui.settings.lang).text);
     }
 }
 
@@ -148,70 +138,12 @@ fn level(severity: Severity) -> Level {
 const MAX_CELLS: usize = 64;
 
 fn answer(session: &Session, found: &[Finding], expected: &[Compared], lang: Lang) -> Answer {
-    let of = |s: Severity| found.iter().filter(|f| f.severity == s).count();
     if found.is_empty() && expected.iter().all(|e| e.wrong.is_empty()) {
         return Answer::new(Msg::new("checks.none"));
     }
-    let title = Msg::new("checks.title")
-        .arg("errors", of(Severity::Error))
-        .arg("warnings", of(Severity::Warning))
-        .arg("infos", of(Severity::Info));
-    let mut answer = Answer::new(title);
-    for e in expected {
-        let run = &session.runs[e.run].name;
-        for w in e.wrong.iter().take(MAX_CELLS) {
-            let index = w.bracketed();
-            let text = Msg::new("check.expected_cell")
-                .arg("run", run)
-                .arg("path", &e.path)
-                .arg("cell", index)
-                .arg("expected", exact(w.expected))
-                .arg("found", exact(w.found));
-            let place = Place { name: format!("{run}:{}", e.path), index: w.index.clone() };
-            answer.push(Row::new(text).level(Level::Error).action(Action::Go(place)));
-        }
-    }
-    let mut sorted: Vec<&Finding> = found.iter().collect();
-    sorted.sort_by_key(|f| std::cmp::Reverse(f.severity));
-    let mut explained: Vec<Lint> = Vec::new();
-    for f in sorted {
-        let mut row = Row::new(line(session, f, lang)).level(level(f.severity));
-        if let (Some(run), Some(_)) = (f.run, f.node) {
-            let run = &session.runs[run].name;
-            row = row.action(Action::Go(Place { name: format!("{run}:{}", f.path), index: f.cell.clone() }));
-        }
-        answer.push(row);
-        if f.severity > Severity::Info && !explained.contains(&f.lint) {
-            explained.push(f.lint);
-            for (key, text) in [("check.lint.why", f.why()), ("check.lint.mend", f.mend())] {
-                answer.push(Row::new(Msg::new(key).arg("text", text.render(lang))));
-            }
-        }
-    }
+    let mut answer = Answer::new(report::lints::counts(found, "checks.title"));
+    let expected = report::expected::lines(session, expected, MAX_CELLS, lang);
+    let found = report::lints::lines(session, found, usize::MAX, lang);
+    answer.rows.extend(expected.into_iter().chain(found).map(Row::from));
     answer
-}
-
-/// One finding as a line.
-fn line(session: &Session, f: &Finding, lang: Lang) -> Msg {
-    let run = f.run.map(|r| session.runs[r].name.clone());
-    let step = f.step(session).map(|s| {
-        let parts: Vec<String> = s.iter().map(u32::to_string).collect();
-        parts.join(".")
-    });
-    let place = match (run, step) {
-        (None, _) => Msg::new("check.lint.place.weights"),
-        (Some(run), Some(step)) => Msg::new("check.lint.place.step").arg("run", run).arg("step", step),
-        (Some(run), None) => Msg::new("check.lint.place.run").arg("run", run),
-    };
-    let key = if f.allowed { "check.lint.allowed" } else { "check.lint" };
-    let severity = match f.severity {
-        Severity::Error => "severity.error",
-        Severity::Warning => "severity.warning",
-        Severity::Info => "severity.info",
-    };
-    Msg::new(key)
-        .arg("severity", tr(lang, severity))
-        .arg("lint", f.lint.id())
-        .arg("place", place.render(lang))
-        .arg("what", f.msg.render(lang))
 }

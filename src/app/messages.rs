@@ -3,20 +3,8 @@
 use std::collections::VecDeque;
 
 use super::navigator::NavState;
+pub use crate::report::Level;
 use crate::text::Msg;
-
-/// How much a message matters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
-    /// For information.
-    Info,
-    /// Something requested was done.
-    Done,
-    /// Something is not as it should be.
-    Warning,
-    /// Something could not be done.
-    Error,
-}
 
 /// One message.
 #[derive(Clone, Debug, PartialEq, Eq)]

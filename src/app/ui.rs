@@ -220,7 +220,7 @@ impl Ui {
             Some(help) => format!("{first} · {}", help.render(lang)),
             None => first,
         };
-        self.say(Level::Error, Msg::new("tui.answer.plain").arg("text", all));
+        self.say(Level::Error, Msg::new("report.plain").arg("text", all));
     }
 
     /// Says something.

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 
-use super::compare_report::{self, Head};
 use super::global::Global;
 use super::{Failure, common, numerics, value};
 use crate::checkpoint::{Given, is_checkpoint};
@@ -13,6 +12,7 @@ use crate::debug::compare::alias::Table;
 use crate::debug::compare::{
     Failed, Mode, Options, Policy, Reference, Tolerance, Unopened, compare, is_file_of_tensors,
 };
+use crate::report::{compare as worded, write};
 use crate::text::{Lang, Msg, escape};
 
 /// What a step is computed from.
@@ -130,15 +130,18 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
         Ok(report) => report,
         Err(e) => return Err(failed(&e)),
     };
-    let head =
-        Head { scenario: &session.scenario.name, run: &session.runs[run].name, policy: options.tolerance.policy };
+    let head = worded::Head {
+        scenario: &session.scenario.name,
+        run: &session.runs[run].name,
+        policy: options.tolerance.policy,
+    };
     let mut out = BufWriter::new(io::stdout().lock());
     if args.json {
-        let json = compare_report::to_json(&head, &report);
+        let json = worded::to_json(&head, &report);
         serde_json::to_writer_pretty(&mut out, &json).map_err(io::Error::from)?;
         writeln!(out)?;
     } else {
-        compare_report::text(&mut out, &head, &report, global.number(), lang)?;
+        write(&mut out, &worded::lines(&head, &report, global.number(), lang), lang)?;
     }
     out.flush()?;
     if report.agrees() { Ok(()) } else { Err(Failure::Check) }

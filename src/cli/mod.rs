@@ -12,12 +12,8 @@ pub mod worksheet;
 
 mod bind;
 pub mod check;
-mod check_decoding;
-mod check_gradients;
-mod check_lints;
 mod common;
 pub mod compare;
-mod compare_report;
 pub mod completions;
 #[cfg(feature = "tui")]
 pub mod config_template;

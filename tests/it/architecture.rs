@@ -39,9 +39,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "trace",
         ],
     ),
+    ("report", &["debug", "session", "scenario", "program", "tensor", "trace"]),
     (
         "app",
         &[
+            "report",
             "debug",
             "export",
             "source",
@@ -78,6 +80,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "tui",
             "app",
+            "report",
             "debug",
             "export",
             "source",

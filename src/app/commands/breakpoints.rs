@@ -125,7 +125,7 @@ pub fn run_on(app: &mut App, direction: Direction) {
     // The message line has room for one: all are in the list.
     let lang = ui.settings.lang;
     let all: Vec<String> = said.iter().map(|m| m.render(lang)).collect();
-    ui.say(level, Msg::new("tui.answer.plain").arg("text", all.join(" · ")));
+    ui.say(level, Msg::new("report.plain").arg("text", all.join(" · ")));
 }
 
 fn stop_at(nav: &mut Navigator, stop: &Stop) {

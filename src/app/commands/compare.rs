@@ -3,18 +3,17 @@
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use crate::app::action::Action;
 use crate::app::answer::{Answer, Row};
 use crate::app::app::App;
-use crate::app::args::{self, CompareArgs};
+use crate::app::args::CompareArgs;
 use crate::app::effect::{Effect, Wanted};
 use crate::app::messages::Level;
 use crate::app::navigator::Navigator;
 use crate::app::view::View;
 use crate::app::views::compare::Compared;
-use crate::debug::compare::words::{list, verdict, worst};
 use crate::debug::compare::{Checked, Failed, Options, Reference, Report, State, compare as find, is_file_of_tensors};
-use crate::text::{Lang, Msg, NumberFormat, escape};
+use crate::report;
+use crate::text::{Lang, Msg, escape};
 use crate::trace::derive::Cell;
 
 /// Differences that are listed.
@@ -89,51 +88,13 @@ pub fn compare_with(app: &mut App, reference: Reference, run: usize, options: &O
 }
 
 fn answer(nav: &Navigator, report: &Report, lang: Lang) -> Answer {
-    let mut answer = Answer::new(
-        Msg::new("compare.answer")
-            .arg("run", escape(&nav.session.runs[report.run].name))
-            .arg("reference", escape(&report.reference))
-            .arg("match", report.count(State::Match))
-            .arg("drift", report.count(State::Drift))
-            .arg("diverged", report.count(State::Diverged))
-            .arg("unchecked", report.count(State::Unchecked)),
-    );
-    match report.verdict() {
-        None => answer.push(Row::new(Msg::new("compare.good")).level(Level::Done)),
-        Some(first) => {
-            let places = [Some(&first.place), first.last_match.as_ref()];
-            for (i, msg) in verdict(first, lang).into_iter().enumerate() {
-                let mut row = Row::new(msg);
-                if i == 0 {
-                    row = row.level(Level::Warning);
-                }
-                if let Some(place) = places.get(i).copied().flatten() {
-                    row = row.action(go(&place.path, &[]));
-                }
-                answer.push(row);
-            }
-        }
-    }
-    let beyond = |c: &&Checked| matches!(c.state, State::Diverged | State::Drift);
-    for checked in report.each().filter(beyond).take(MAX_ROWS) {
-        let level = if checked.state == State::Diverged { Level::Warning } else { Level::Info };
-        let cell = first_cell(checked);
-        let index = cell.map_or(&[][..], |c| &c.index);
-        answer.push(Row::new(line(checked, lang)).level(level).action(go(&checked.place.path, index)));
-    }
-    let more = report.each().filter(beyond).count();
-    if let Some(left) = more.checked_sub(MAX_ROWS).filter(|n| *n > 0) {
-        answer.push(Row::new(Msg::new("compare.more").arg("count", left)));
-    }
-    if !report.unmatched.is_empty() {
-        let names = list(report.unmatched.iter().map(String::as_str), lang);
-        let msg = Msg::new("compare.unmatched").arg("count", report.unmatched.len());
-        answer.push(Row::new(msg.arg("names", names)));
-    }
-    if let Some(chart) = report.growth() {
-        answer.push(Row::new(Msg::new("compare.growth").arg("chart", chart)));
-    }
-    answer
+    let title = report::compare::counts(report, "compare.answer")
+        .arg("run", escape(&nav.session.runs[report.run].name))
+        .arg("reference", escape(&report.reference));
+    let lines = report::compare::verdict(report, lang).into_iter();
+    let lines = lines.chain(report::compare::table(report, None, MAX_ROWS, lang));
+    let lines = lines.chain(report::compare::rest(report, lang));
+    Answer { rows: lines.map(Row::from).collect(), ..Answer::new(title) }
 }
 
 /// To the next difference after where one is, or the one before; says which it is.
@@ -174,7 +135,7 @@ pub fn go_to_difference(app: &mut App, forward: bool) {
         Msg::new("compare.nth")
             .arg("at", at + 1)
             .arg("of", all.len())
-            .arg("what", line(checked, ui.settings.lang).render(ui.settings.lang)),
+            .arg("what", report::compare::line(report, checked, ui.settings.lang).render(ui.settings.lang)),
     );
 }
 
@@ -189,28 +150,4 @@ fn summary(report: &Report, answer: &Answer, lang: Lang) -> Msg {
 
 fn first_cell(checked: &Checked) -> Option<&crate::debug::compare::CellPair> {
     checked.against.as_ref()?.cells.first()
-}
-
-fn go(path: &str, index: &[usize]) -> Action {
-    Action::Go(args::Place { name: path.to_owned(), index: index.to_vec() })
-}
-
-/// A node in a line: path, state, how far apart, and the worst cell.
-fn line(checked: &Checked, lang: Lang) -> Msg {
-    let state = match checked.state {
-        State::Diverged => "compare.state.diverged",
-        State::Drift => "compare.state.drift",
-        State::Match => "compare.state.match",
-        State::Unchecked => "compare.state.unchecked",
-    };
-    let step = checked.place.step.as_ref();
-    let measure = checked.against.as_ref().and_then(|a| a.measure.as_ref());
-    let size = |x: f64| NumberFormat::Scientific(1).format(x);
-    Msg::new("compare.row")
-        .arg("step", step.map_or("-", |s| &s.label))
-        .arg("path", escape(&checked.place.path))
-        .arg("state", Msg::new(state).render(lang))
-        .arg("rms", measure.map_or_else(|| "-".to_owned(), |m| size(m.rms)))
-        .arg("max", measure.map_or_else(|| "-".to_owned(), |m| size(m.max)))
-        .arg("worst", worst(checked, NumberFormat::Shortest).render(lang))
 }

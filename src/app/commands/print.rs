@@ -49,11 +49,11 @@ fn printed(text: &str, array: &Array, number: NumberFormat) -> Answer {
     let text = escape(text);
     if let Some(x) = array.number() {
         let title = format!("{text} = {}", value(array, x, number));
-        return Answer::new(Msg::new("tui.answer.plain").arg("text", title));
+        return Answer::new(Msg::new("report.plain").arg("text", title));
     }
     let shape = array.shape();
     let title = format!("{text}: {shape}");
-    let mut answer = Answer::new(Msg::new("tui.answer.plain").arg("text", title));
+    let mut answer = Answer::new(Msg::new("report.plain").arg("text", title));
     let cols = shape.dims()[shape.rank() - 1].max(1);
     let rows = if shape.rank() > 1 { shape.dims()[shape.rank() - 2].max(1) } else { 1 };
     let all = shape.len() / cols;

@@ -235,7 +235,7 @@ fn run_of(nav: &Here, kind: &RunKind, name: &str) -> Result<usize, Msg> {
 }
 
 fn named(nav: &Here, run: usize) -> Result<Pane, Msg> {
-    let name = Msg::new("tui.answer.plain").arg("text", escape(&nav.session.runs[run].name));
+    let name = Msg::new("report.plain").arg("text", escape(&nav.session.runs[run].name));
     pane(nav, run, name)
 }
 

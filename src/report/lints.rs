@@ -1,64 +1,75 @@
-//! What `check` says of the lints: one line a finding, with why and how to mend it; or JSON.
+//! What the lints found: one line a finding, with why it is one and what to do.
 
 use std::collections::HashMap;
-use std::io::{self, Write};
 
+use super::{About, Level, Line, number};
 use crate::debug::lints::Finding;
 use crate::scenario::lint::{Lint, Severity};
 use crate::session::Session;
-use crate::text::number::exact;
 use crate::text::{Lang, Msg, escape, tr};
 
-/// Findings of one lint and severity that are written.
-const MAX_ALIKE: usize = 5;
-
 /// Whether none of `found` is an error, nor, where `strict`, a warning.
-pub(super) fn good(found: &[Finding], strict: bool) -> bool {
+pub fn good(found: &[Finding], strict: bool) -> bool {
     let fails = if strict { Severity::Warning } else { Severity::Error };
     found.iter().all(|f| f.severity < fails)
 }
 
-/// Writes findings, the gravest first. Only the first of a kind is explained.
-pub(super) fn write_text(out: &mut impl Write, session: &Session, found: &[Finding], lang: Lang) -> io::Result<()> {
-    let of = |s: Severity| found.iter().filter(|f| f.severity == s).count();
+/// A line for each finding, the gravest first, of `alike` findings of a kind at most. The first of a kind is followed by why
+/// it is one and what to do.
+pub fn lines(session: &Session, found: &[Finding], alike: usize, lang: Lang) -> Vec<Line> {
+    let mut lines = Vec::new();
     let mut said: HashMap<(Lint, Severity), usize> = HashMap::new();
     let mut sorted: Vec<&Finding> = found.iter().collect();
     sorted.sort_by_key(|f| std::cmp::Reverse(f.severity));
     for f in &sorted {
         let kind = (f.lint, f.severity);
         let before = *said.entry(kind).and_modify(|n| *n += 1).or_insert(1) - 1;
-        if before == MAX_ALIKE {
+        if before == alike {
             let left = sorted.iter().filter(|o| (o.lint, o.severity) == kind);
             let msg = Msg::new("check.lint.more").arg("severity", severity(f.severity, lang)).arg("lint", f.lint.id());
-            let msg = msg.arg("count", left.count() - MAX_ALIKE);
-            writeln!(out, "{}", msg.render(lang))?;
+            lines.push(Line::new(msg.arg("count", left.count() - alike)));
         }
-        if before >= MAX_ALIKE {
+        if before >= alike {
             continue;
         }
-        let key = if f.allowed { "check.lint.allowed" } else { "check.lint" };
-        let msg = Msg::new(key)
-            .arg("severity", severity(f.severity, lang))
-            .arg("lint", f.lint.id())
-            .arg("place", place(session, f, lang))
-            .arg("what", escape(&f.msg.render(lang)));
-        writeln!(out, "{}", msg.render(lang))?;
+        lines.push(line(session, f, lang));
         if before == 0 && f.severity > Severity::Info {
             for (key, text) in [("check.lint.why", f.why()), ("check.lint.mend", f.mend())] {
-                let line = Msg::new(key).arg("text", text.render(lang));
-                writeln!(out, "{}", line.render(lang))?;
+                lines.push(Line::new(Msg::new(key).arg("text", text.render(lang))));
             }
         }
     }
-    let msg = if found.is_empty() {
-        Msg::new("check.lint.none")
-    } else {
-        Msg::new("check.lint.counts")
-            .arg("errors", of(Severity::Error))
-            .arg("warnings", of(Severity::Warning))
-            .arg("infos", of(Severity::Info))
+    lines
+}
+
+/// One finding: how grave it is, where and what it is.
+pub fn line(session: &Session, f: &Finding, lang: Lang) -> Line {
+    let key = if f.allowed { "check.lint.allowed" } else { "check.lint" };
+    let msg = Msg::new(key)
+        .arg("severity", severity(f.severity, lang))
+        .arg("lint", f.lint.id())
+        .arg("place", place(session, f, lang))
+        .arg("what", escape(&f.msg.render(lang)));
+    let level = match f.severity {
+        Severity::Info => Level::Info,
+        Severity::Warning => Level::Warning,
+        Severity::Error => Level::Error,
     };
-    writeln!(out, "{}", msg.render(lang))
+    let about = f.run.filter(|_| f.node.is_some()).map(|run| About {
+        run: Some(session.runs[run].name.clone()),
+        path: f.path.clone(),
+        index: f.cell.clone(),
+    });
+    Line { about, ..Line::new(msg).level(level) }
+}
+
+/// How many findings there are of each severity.
+pub fn counts(found: &[Finding], key: &'static str) -> Msg {
+    let of = |s: Severity| found.iter().filter(|f| f.severity == s).count();
+    Msg::new(key)
+        .arg("errors", of(Severity::Error))
+        .arg("warnings", of(Severity::Warning))
+        .arg("infos", of(Severity::Info))
 }
 
 fn severity(s: Severity, lang: Lang) -> &'static str {
@@ -96,13 +107,8 @@ fn place(session: &Session, f: &Finding, lang: Lang) -> String {
     msg.arg("runs", escape(&names)).render(lang)
 }
 
-/// A number; `nan`, `inf` and `-inf` are these strings.
-fn number(x: f64) -> serde_json::Value {
-    if x.is_finite() { serde_json::json!(x) } else { serde_json::json!(exact(x)) }
-}
-
-/// The findings as they stand in `check --json`.
-pub(super) fn to_json(session: &Session, found: &[Finding], lang: Lang) -> serde_json::Value {
+/// The findings for programs.
+pub fn to_json(session: &Session, found: &[Finding], lang: Lang) -> serde_json::Value {
     let one = |f: &Finding| {
         // The number of a step is a number; that of a sub-step is text.
         let step = step(session, f).map(|s| match s.parse::<u32>() {

@@ -1,26 +1,25 @@
-//! What `check` says of decoding and teacher forcing: cached against uncached, causality, how labels are shifted.
+//! What decoding and teacher forcing showed: cached against uncached, causality, how labels are shifted.
 
-use std::io::{self, Write};
-
+use super::Line;
 use crate::debug::lints::Decoding;
 use crate::debug::teacher::{self, Position, Shift};
 use crate::session::{RunKind, Session};
-use crate::text::{Lang, Msg, escape};
+use crate::text::{Msg, escape};
 
 /// What was found.
 #[derive(Debug)]
-pub(super) struct Report {
+pub struct Report {
     /// Names of all runs.
     names: Vec<String>,
     /// What was found by running again.
-    pub(super) decoding: Decoding,
+    pub decoding: Decoding,
     /// By training run.
     shifts: Vec<(String, Shift, Vec<Position>)>,
 }
 
 impl Report {
     /// With how the labels of the runs for which `wanted` holds are shifted.
-    pub(super) fn of(session: &Session, decoding: Decoding, wanted: impl Fn(usize) -> bool) -> Self {
+    pub fn of(session: &Session, decoding: Decoding, wanted: impl Fn(usize) -> bool) -> Self {
         let runs = session.runs.iter().enumerate();
         let trains = runs.filter(|(i, r)| wanted(*i) && r.kind == RunKind::Training);
         let shift = |(i, run): (usize, &crate::session::Run)| {
@@ -34,8 +33,10 @@ impl Report {
         }
     }
 
-    pub(super) fn write_text(&self, out: &mut impl Write, lang: Lang) -> io::Result<()> {
-        let mut say = |msg: Msg| writeln!(out, "{}", msg.render(lang));
+    /// What each cached run and each causal run showed.
+    pub fn lines(&self) -> Vec<Line> {
+        let mut lines = Vec::new();
+        let mut say = |msg: Msg| lines.push(Line::new(msg));
         for (run, c) in &self.decoding.caches {
             let run = &self.names[*run];
             let (with, without) = (c.flops_cached.iter().sum::<u64>(), c.flops_uncached.iter().sum::<u64>());
@@ -46,12 +47,12 @@ impl Report {
                 .arg("cells", c.cells)
                 .arg("with", with)
                 .arg("without", without)
-                .arg("bytes", c.cache_bytes.last().copied().unwrap_or(0)))?;
+                .arg("bytes", c.cache_bytes.last().copied().unwrap_or(0)));
             if let Some(d) = &c.first {
                 say(Msg::new("check.cache_first")
                     .arg("frame", d.frame)
                     .arg("path", escape(&d.path))
-                    .arg("index", format!("{:?}", d.index)))?;
+                    .arg("index", format!("{:?}", d.index)));
             }
         }
         let causality = self.decoding.causality.iter();
@@ -59,13 +60,14 @@ impl Report {
             let run = &self.names[*run];
             // A leak is told by the lints.
             if c.leak.is_none() {
-                say(Msg::new("check.causal").arg("run", escape(run)).arg("positions", c.positions))?;
+                say(Msg::new("check.causal").arg("run", escape(run)).arg("positions", c.positions));
             }
         }
-        Ok(())
+        lines
     }
 
-    pub(super) fn to_json(&self) -> serde_json::Value {
+    /// For programs.
+    pub fn to_json(&self) -> serde_json::Value {
         use serde_json::json;
         json!({
             "cache": self.decoding.caches.iter().map(|(run, c)| json!({

@@ -1,14 +1,12 @@
-//! `check --gradients`: every parameter's gradient against central differences.
-
-use std::io::{self, Write};
+//! Every parameter's gradient against central differences.
 
 use serde_json::{Value as Json, json};
 
-use super::{Failure, common};
+use super::{About, Line, cannot_run};
 use crate::program::Gradients;
 use crate::session::{RunKind, Session};
 use crate::tensor::Precision;
-use crate::text::{Lang, Msg, escape};
+use crate::text::{Msg, escape};
 use crate::trace::AnyTrace;
 use crate::trace::gradcheck::{self, Checked};
 use crate::with_any;
@@ -25,7 +23,7 @@ const FLOOR: f64 = 1e-3;
 
 /// What comparing one parameter found.
 #[derive(Debug)]
-pub(super) struct Compared {
+pub struct Compared {
     run: String,
     path: String,
     cells: usize,
@@ -36,7 +34,7 @@ pub(super) struct Compared {
 
 /// What comparing all of them found.
 #[derive(Debug)]
-pub(super) struct Report {
+pub struct Report {
     tolerance: f64,
     parameters: Vec<Compared>,
 }
@@ -45,7 +43,7 @@ pub(super) struct Report {
 ///
 /// # Errors
 /// Where a run cannot run.
-pub(super) fn compare(session: &Session, only: Option<usize>, tolerance: Option<f64>) -> Result<Report, Failure> {
+pub fn compare(session: &Session, only: Option<usize>, tolerance: Option<f64>) -> Result<Report, Msg> {
     let usual = match session.precision {
         Precision::F64 => 1e-5,
         Precision::F32 => 1e-3,
@@ -56,10 +54,10 @@ pub(super) fn compare(session: &Session, only: Option<usize>, tolerance: Option<
             continue;
         }
         if !session.held(i).is_empty() {
-            return Err(Msg::new("edit.in_gradients").arg("run", escape(&run.name)).into());
+            return Err(Msg::new("edit.in_gradients").arg("run", escape(&run.name)));
         }
-        let trace: &AnyTrace = session.trace(i).map_err(common::cannot_run)?;
-        let exact = session.in_f64(i).map_err(|e| common::cannot_run(&e))?;
+        let trace: &AnyTrace = session.trace(i).map_err(cannot_run)?;
+        let exact = session.in_f64(i).map_err(|e| cannot_run(&e))?;
         let Some(loss) = run.outputs.loss else {
             continue;
         };
@@ -94,28 +92,29 @@ pub(super) fn compare(session: &Session, only: Option<usize>, tolerance: Option<
 
 impl Report {
     /// Whether all agree.
-    pub(super) fn good(&self) -> bool {
+    pub fn good(&self) -> bool {
         self.parameters.iter().all(|p| p.worst <= self.tolerance)
     }
 
-    /// For people.
-    pub(super) fn text(&self, out: &mut impl Write, lang: Lang) -> io::Result<()> {
+    /// The tolerance, and a line for each parameter.
+    pub fn lines(&self) -> Vec<Line> {
         let head = Msg::new("train.check.head").arg("tolerance", format!("{:e}", self.tolerance));
-        writeln!(out, "{}", head.render(lang))?;
+        let mut lines = vec![Line::new(head)];
         for p in &self.parameters {
             let key = if p.worst <= self.tolerance { "train.check.good" } else { "train.check.bad" };
-            let line = Msg::new(key)
+            let msg = Msg::new(key)
                 .arg("path", escape(&p.path))
                 .arg("worst", format!("{:.1e}", p.worst))
                 .arg("index", format!("{:?}", p.index))
                 .arg("cells", p.cells);
-            writeln!(out, "{}", line.render(lang))?;
+            let about = About { run: Some(p.run.clone()), path: p.path.clone(), index: p.index.clone() };
+            lines.push(Line::new(msg).about(about));
         }
-        Ok(())
+        lines
     }
 
     /// For programs.
-    pub(super) fn json(&self) -> Json {
+    pub fn json(&self) -> Json {
         json!({
             "tolerance": self.tolerance,
             "good": self.good(),
