@@ -1,9 +1,9 @@
-//! Measuring block by block gives what measuring cell by cell gives.
+//! Measuring block by block on all cores gives what plain loops give, cell by cell.
 
 use rstest::rstest;
-use tui_transformer::debug::compare::blocks::{self, Cells};
-use tui_transformer::debug::compare::measure::{Kind, Policy, Sides, Tolerance, Unit, limits, measure};
-use tui_transformer::debug::compare::{Measure, Mode};
+use tui_transformer::debug::compare::blocks::Cells;
+use tui_transformer::debug::compare::measure::{Kind, MAX_CELLS, Rounding, Sides, limits, measure};
+use tui_transformer::debug::compare::{Limits, Measure, Mode, Policy, State, Tolerance, Unit};
 use tui_transformer::tensor::{Shape, Tensor, Value};
 use tui_transformer::trace::AnyValue;
 
@@ -62,14 +62,68 @@ fn compared(n: usize, kind: Kind, policy: Policy, size: f64, how: &str) {
         _ => {}
     }
     let tolerance = Tolerance { policy, ..Tolerance::default() };
-    let at = |i: usize| ours[i];
-    let sides = Sides { ours: &at, second: &at, theirs: &theirs, there: None };
-    let (cells, state) = measure(&sides, kind, Unit::F32, &tolerance, Mode::Cumulative);
-    let value = AnyValue::F64(Value::Float(Tensor::new(Shape::new(&[n]), ours.clone())));
     let limits = limits(kind, Unit::F32, &tolerance);
-    for here in [Cells::Wide(&ours), Cells::Value(&value)] {
-        let (found, also) = blocks::measure(&here, &Cells::Wide(&theirs), kind, limits);
-        same(&found, &cells);
-        assert_eq!(also, state, "{cells:?}");
+    let expected = by_cell(&ours, &theirs, kind, limits);
+    let value = AnyValue::F64(Value::Float(Tensor::new(Shape::new(&[n]), ours.clone())));
+    for here in [Cells::Wide(&ours), Cells::from(&value)] {
+        let sides = Sides { ours: here, second: None, theirs: Cells::Wide(&theirs), there: None };
+        let (found, state) = measure(&sides, kind, Unit::F32, &tolerance, Mode::Cumulative);
+        same(&found, &expected);
+        let fits = match limits {
+            Limits::Whole { rms, max, atol } => {
+                expected.rms <= rms && expected.max <= max || expected.difference <= atol
+            }
+            Limits::Cells { .. } => expected.differing == 0,
+        };
+        assert_eq!(state == State::Match, fits, "{expected:?}");
+    }
+}
+
+/// The same in plain loops, a cell at a time.
+fn by_cell(ours: &[f64], theirs: &[f64], kind: Kind, limits: Limits) -> Measure {
+    let whole = matches!(limits, Limits::Whole { .. });
+    let nan_equal = !matches!(limits, Limits::Cells { nan_equal: false, .. });
+    let hidden = |x: f64| kind == Kind::Scores && whole && x <= -5e3;
+    let apart = |(a, b): (f64, f64)| {
+        if a.is_nan() && b.is_nan() {
+            return (!nan_equal).then_some(f64::INFINITY);
+        }
+        if a == b && a.is_infinite() || hidden(a) && hidden(b) {
+            return None;
+        }
+        let odd = a.is_nan() || b.is_nan() || hidden(a) != hidden(b);
+        Some(if odd { f64::INFINITY } else { (a - b).abs() })
+    };
+    let pairs = || ours.iter().copied().zip(theirs.iter().copied());
+    let far: Vec<(usize, f64)> = pairs().enumerate().filter_map(|(i, p)| Some((i, apart(p)?))).collect();
+    let most = |all: &[f64]| all.iter().copied().fold(0.0, f64::max);
+    let norm = |all: &[f64]| {
+        let most = most(all);
+        let sum: f64 = all.iter().map(|x| if most > 0.0 { (x / most).powi(2) } else { 0.0 }).sum();
+        if most.is_finite() { sum.sqrt() * most } else { f64::INFINITY }
+    };
+    let differences: Vec<f64> = far.iter().map(|f| f.1).collect();
+    let sizes: Vec<f64> = far.iter().map(|f| theirs[f.0].abs()).filter(|b| b.is_finite()).collect();
+    let share = |x: f64, of: f64| if x == 0.0 { 0.0 } else if of == 0.0 { f64::INFINITY } else { x / of };
+    let largest = most(&sizes);
+    let allowed = |i: usize| match limits {
+        Limits::Whole { max, atol, .. } => (max * largest).max(atol),
+        Limits::Cells { rtol, atol, .. } => atol + rtol * theirs[i].abs(),
+    };
+    let beyond: Vec<usize> =
+        far.iter().filter(|(i, f)| *f == f64::INFINITY || *f > allowed(*i)).map(|f| f.0).collect();
+    let mut worst: Vec<(usize, f64)> = far.iter().copied().filter(|f| f.1 > 0.0).collect();
+    worst.sort_by(|a, b| b.1.total_cmp(&a.1));
+    worst.truncate(beyond.len().clamp(1, MAX_CELLS));
+    Measure {
+        rms: share(norm(&differences), norm(&sizes)),
+        max: share(most(&differences), most(&sizes)),
+        difference: most(&differences),
+        limits,
+        rounding: Rounding::default(),
+        cells: ours.len(),
+        differing: beyond.len(),
+        first: beyond.first().copied(),
+        worst: worst.into_iter().map(|w| w.0).collect(),
     }
 }

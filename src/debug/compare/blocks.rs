@@ -1,14 +1,13 @@
-//! Measuring two large tensors block by block, on all cores: neither is copied as a whole.
+//! Going through the cells of two large tensors block by block, on all cores: neither is copied as a whole.
 //!
-//! Gives what [`super::measure::measure`] gives where no rounding of ours is known. Sums are added by block, in the order
-//! of blocks, so that the number of threads changes no bit.
+//! Sums are added by block, in the order of blocks, so that the number of threads changes no bit.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use rayon::prelude::*;
 
-use super::measure::{HIDDEN, Kind, Limits, MAX_CELLS, Measure, Rounding, State, apart, relative};
-use crate::tensor::Value;
+use super::measure::{HIDDEN, Kind, Limits, MAX_CELLS, Sides, Unit, apart};
+use crate::tensor::{Real, Value};
 use crate::trace::AnyValue;
 
 /// Cells of a block: both sides in f64 stay in the nearest cache.
@@ -23,47 +22,74 @@ const LANES: usize = 8;
 /// Squares of numbers in this range neither overflow nor vanish, and need no scale.
 const PLAIN: std::ops::Range<f64> = 1e-100..1e100;
 
-/// Cells of a tensor, wherever they are kept, as `f64`.
+/// Cells of a tensor, wherever they are kept, as `f64`: ids as they are, masks as 0 and 1.
+#[derive(Clone, Copy)]
 pub enum Cells<'a> {
-    /// As they are in memory or in a mapped file: ids as they are, masks as 0 and 1.
-    Value(&'a AnyValue),
+    /// In memory or in a mapped file, with numbers in f32.
+    F32(&'a Value<f32>),
+    /// In memory or in a mapped file, with numbers in f64.
+    F64(&'a Value<f64>),
     /// In f64.
     Wide(&'a [f64]),
 }
 
-impl Cells<'_> {
-    fn len(&self) -> usize {
+impl<'a> From<&'a AnyValue> for Cells<'a> {
+    fn from(value: &'a AnyValue) -> Self {
+        match value {
+            AnyValue::F32(value) => Cells::F32(value),
+            AnyValue::F64(value) => Cells::F64(value),
+        }
+    }
+}
+
+impl<'a> Cells<'a> {
+    /// Those of a value in either number type.
+    ///
+    /// # Panics
+    /// Never: there are two number types.
+    pub fn of<T: Real>(value: &'a Value<T>) -> Self {
+        let any: &dyn std::any::Any = value;
+        match any.downcast_ref::<Value<f32>>() {
+            Some(value) => Cells::F32(value),
+            None => Cells::F64(any.downcast_ref().expect("numbers are f32 or f64")),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
         match self {
-            Cells::Value(value) => value.shape().len(),
+            Cells::F32(value) => value.shape().len(),
+            Cells::F64(value) => value.shape().len(),
             Cells::Wide(all) => all.len(),
         }
     }
 
     /// Fills `out` with the cells from `from` on.
     fn read(&self, from: usize, out: &mut [f64]) {
-        fn each<E: Copy>(all: &[E], out: &mut [f64], of: impl Fn(E) -> f64) {
-            for (out, x) in out.iter_mut().zip(all) {
-                *out = of(*x);
+        fn each<T: Real>(value: &Value<T>, from: usize, out: &mut [f64]) {
+            fn fill<E: Copy>(all: &[E], out: &mut [f64], of: impl Fn(E) -> f64) {
+                for (out, x) in out.iter_mut().zip(all) {
+                    *out = of(*x);
+                }
+            }
+            let here = from..from + out.len();
+            match value {
+                Value::Float(t) => fill(&t.data()[here], out, Real::to_f64),
+                Value::Int(t) => fill(&t.data()[here], out, |x| x as f64),
+                Value::Bool(t) => fill(&t.data()[here], out, |x| f64::from(u8::from(x))),
             }
         }
-        let here = from..from + out.len();
         match self {
-            Cells::Wide(all) => out.copy_from_slice(&all[here]),
-            Cells::Value(AnyValue::F32(Value::Float(t))) => each(&t.data()[here], out, f64::from),
-            Cells::Value(AnyValue::F64(Value::Float(t))) => out.copy_from_slice(&t.data()[here]),
-            Cells::Value(AnyValue::F32(Value::Int(t)) | AnyValue::F64(Value::Int(t))) => {
-                each(&t.data()[here], out, |x| x as f64);
-            }
-            Cells::Value(AnyValue::F32(Value::Bool(t)) | AnyValue::F64(Value::Bool(t))) => {
-                each(&t.data()[here], out, |x| f64::from(u8::from(x)));
-            }
+            Cells::Wide(all) => out.copy_from_slice(&all[from..from + out.len()]),
+            Cells::F32(value) => each(value, from, out),
+            Cells::F64(value) => each(value, from, out),
         }
     }
 
     /// Cell `i`.
     pub(super) fn get(&self, i: usize) -> f64 {
         match self {
-            Cells::Value(value) => value.get(i),
+            Cells::F32(value) => value.get(i),
+            Cells::F64(value) => value.get(i),
             Cells::Wide(all) => all[i],
         }
     }
@@ -73,6 +99,19 @@ impl Cells<'_> {
         let mut out = vec![0.0; self.len()];
         out.par_chunks_mut(BLOCK).enumerate().for_each(|(i, out)| self.read(i * BLOCK, out));
         out
+    }
+
+    /// The largest absolute value below `limit`; 0 where there is none.
+    pub(super) fn largest(&self, limit: f64) -> f64 {
+        let largest = |start: usize| {
+            let (mut most, mut block) = (0.0f64, [0.0; BLOCK]);
+            each_block(start, self.len(), |at, n| {
+                self.read(at, &mut block[..n]);
+                most = block[..n].iter().map(|x| x.abs()).filter(|x| *x < limit).fold(most, f64::max);
+            });
+            most
+        };
+        starts(self.len()).into_par_iter().map(largest).reduce(|| 0.0, f64::max)
     }
 
     /// A number that tensors of other bits have, too, once in 2⁶⁴ times.
@@ -112,93 +151,173 @@ fn each_block(start: usize, len: usize, mut of: impl FnMut(usize, usize)) {
     }
 }
 
-/// What a block's cells are.
-struct Block {
+/// A block of all sides.
+struct Block<'a> {
+    sides: &'a Sides<'a>,
+    how: How,
     ours: [f64; BLOCK],
+    second: [f64; BLOCK],
     theirs: [f64; BLOCK],
+    at: usize,
     n: usize,
 }
 
-impl Block {
-    fn empty() -> Self {
-        Self { ours: [0.0; BLOCK], theirs: [0.0; BLOCK], n: 0 }
+/// What is measured.
+#[derive(Clone, Copy)]
+pub(super) struct How {
+    pub kind: Kind,
+    pub unit: Unit,
+    pub limits: Limits,
+}
+
+impl How {
+    fn nan_equal(self) -> bool {
+        !matches!(self.limits, Limits::Cells { nan_equal: false, .. })
     }
 
-    /// Reads `n` cells of both from `at` on.
-    fn read(&mut self, ours: &Cells<'_>, theirs: &Cells<'_>, at: usize, n: usize) {
-        ours.read(at, &mut self.ours[..n]);
-        theirs.read(at, &mut self.theirs[..n]);
-        // Vectors go past the end, where both sides are 0.
+    /// Hiding is a notion of ours: the measures of others see numbers only.
+    fn hides(self) -> bool {
+        self.kind == Kind::Scores && matches!(self.limits, Limits::Whole { .. })
+    }
+}
+
+/// A cell that is not plain.
+struct Cell {
+    /// Its place in the tensor.
+    at: usize,
+    /// How far apart, where it is measured.
+    far: Option<f64>,
+    /// Whether rounding decides if it is a number at all.
+    open: bool,
+    /// How far our two ways of computing it are apart, where that says what rounding does.
+    round: Option<f64>,
+    /// Theirs.
+    theirs: f64,
+}
+
+impl<'a> Block<'a> {
+    fn new(sides: &'a Sides<'a>, how: How) -> Self {
+        let empty = [0.0; BLOCK];
+        Self { sides, how, ours: empty, second: empty, theirs: empty, at: 0, n: 0 }
+    }
+
+    /// Reads `n` cells from `at` on.
+    fn read(&mut self, at: usize, n: usize) {
+        (self.at, self.n) = (at, n);
+        // Vectors go past the end, where all sides are 0.
         let end = n.next_multiple_of(LANES);
-        self.ours[n..end].fill(0.0);
-        self.theirs[n..end].fill(0.0);
-        self.n = n;
+        let read = |cells: &Cells<'_>, out: &mut [f64]| {
+            cells.read(at, &mut out[..n]);
+            out[n..end].fill(0.0);
+        };
+        read(&self.sides.ours, &mut self.ours);
+        read(&self.sides.theirs, &mut self.theirs);
+        match &self.sides.second {
+            Some(second) => read(second, &mut self.second),
+            None => self.second[..end].copy_from_slice(&self.ours[..end]),
+        }
     }
 
-    /// Both sides in vectors.
-    fn lanes(&self) -> impl Iterator<Item = (&[f64; LANES], &[f64; LANES])> {
+    /// All sides in vectors.
+    fn lanes(&self) -> impl Iterator<Item = [&[f64; LANES]; 3]> {
         let end = self.n.next_multiple_of(LANES);
-        self.ours[..end].as_chunks().0.iter().zip(self.theirs[..end].as_chunks().0)
+        let [a, s, b] = [&self.ours, &self.second, &self.theirs].map(|all| all[..end].as_chunks().0);
+        a.iter().zip(s).zip(b).map(|((a, s), b)| [a, s, b])
     }
 
-    /// The largest difference and the largest number of theirs, where all cells are plain numbers. `None` where one is
-    /// none, or may be hidden.
-    fn plain(&self, hides: bool) -> Option<(f64, f64)> {
-        let (mut far, mut size, mut odd, mut low) = ([0.0f64; LANES], [0.0f64; LANES], [0.0f64; LANES], [0.0; LANES]);
-        for (a, b) in self.lanes() {
+    /// The largest numbers, where all cells are there and are plain numbers; `None` where one is none, or may be hidden.
+    fn plain(&self) -> Option<Sizes> {
+        if self.sides.there.is_some() {
+            return None;
+        }
+        let zero = [0.0f64; LANES];
+        let (mut far, mut size, mut round, mut odd, mut low) = (zero, zero, zero, zero, zero);
+        let more = |most: &mut f64, x: f64| *most = if x > *most { x } else { *most };
+        for [a, s, b] in self.lanes() {
             for i in 0..LANES {
-                let apart = (a[i] - b[i]).abs();
-                far[i] = if apart > far[i] { apart } else { far[i] };
-                size[i] = if b[i].abs() > size[i] { b[i].abs() } else { size[i] };
+                let (apart, second) = ((a[i] - b[i]).abs(), (a[i] - s[i]).abs());
+                more(&mut far[i], apart);
+                more(&mut size[i], b[i].abs());
+                more(&mut round[i], second);
                 // A NaN or an infinity makes it a NaN.
-                odd[i] += apart * 0.0;
+                odd[i] += (apart + second) * 0.0;
                 let least = if a[i] < b[i] { a[i] } else { b[i] };
+                let least = if s[i] < least { s[i] } else { least };
                 low[i] = if least < low[i] { least } else { low[i] };
             }
         }
         let most = |all: [f64; LANES]| all.into_iter().fold(0.0, f64::max);
-        let plain = odd.iter().sum::<f64>() == 0.0 && !(hides && low.iter().any(|x| *x <= HIDDEN));
-        plain.then(|| (most(far), most(size)))
+        let hidden = self.how.kind == Kind::Scores && low.iter().any(|x| *x <= HIDDEN);
+        let plain = odd.iter().sum::<f64>() == 0.0 && !hidden;
+        let far = most(far);
+        plain.then(|| Sizes { far, decided: far, size: most(size), round: most(round) })
     }
 
-    /// Sums of squares of the differences and of theirs, of plain cells.
-    fn squares(&self) -> (f64, f64) {
-        let (mut far, mut size) = ([0.0; LANES], [0.0; LANES]);
-        for (a, b) in self.lanes() {
+    /// Sums of squares of plain cells.
+    fn squares(&self) -> Sizes {
+        let (mut far, mut size, mut round) = ([0.0; LANES], [0.0; LANES], [0.0; LANES]);
+        for [a, s, b] in self.lanes() {
             for i in 0..LANES {
-                let apart = a[i] - b[i];
-                far[i] += apart * apart;
-                size[i] += b[i] * b[i];
+                far[i] += (a[i] - b[i]).powi(2);
+                size[i] += b[i].powi(2);
+                round[i] += (a[i] - s[i]).powi(2);
             }
         }
-        (far.iter().sum(), size.iter().sum())
+        let far = far.iter().sum();
+        Sizes { far, decided: far, size: size.iter().sum(), round: round.iter().sum() }
     }
 
-    /// Each cell that is measured: its place in the block, how far apart, and theirs.
-    fn each(&self, nan_equal: bool, hides: bool) -> impl Iterator<Item = (usize, f64, f64)> + '_ {
-        (0..self.n)
-            .filter_map(move |i| Some((i, apart(self.ours[i], self.theirs[i], nan_equal, hides)?, self.theirs[i])))
+    /// Cell by cell.
+    fn each(&self) -> impl Iterator<Item = Cell> + '_ {
+        let how = self.how;
+        let hidden = move |x: f64| how.kind == Kind::Scores && x <= HIDDEN;
+        let there = move |i: &usize| self.sides.there.is_none_or(|there| there[self.at + i]);
+        (0..self.n).filter(there).map(move |i| {
+            let (a, s, b) = (self.ours[i], self.second[i], self.theirs[i]);
+            let far = apart(a, b, how.nan_equal(), how.hides());
+            // A probability that the reference's type is too coarse to hold was stored as 0, which has no logarithm.
+            let undecided = how.unit > Unit::F64 && a.is_finite() != s.is_finite() && !hidden(a);
+            // The least numbers of the two types, where they are −∞, lie farther apart than any rounding.
+            let round = Some((a - s).abs()).filter(|d| d.is_finite() && !(hidden(a) && hidden(s)));
+            Cell { at: self.at + i, far, open: undecided && far == Some(f64::INFINITY), round, theirs: b }
+        })
     }
 }
 
-/// The largest difference, and the largest finite number of theirs.
+/// Of the differences, those that rounding does not decide, the numbers of the reference, and the differences between our
+/// two ways of computing: the largest, or sums of squares.
 #[derive(Clone, Copy, Default)]
-struct Largest {
+struct Sizes {
     far: f64,
+    decided: f64,
     size: f64,
+    round: f64,
 }
 
-impl Largest {
-    fn or(self, far: f64, size: f64) -> Self {
-        Self { far: self.far.max(far), size: self.size.max(size) }
+impl Sizes {
+    fn with(self, other: Self, of: fn(f64, f64) -> f64) -> Self {
+        Self {
+            far: of(self.far, other.far),
+            decided: of(self.decided, other.decided),
+            size: of(self.size, other.size),
+            round: of(self.round, other.round),
+        }
+    }
+
+    fn of(cell: &Cell) -> Self {
+        let far = cell.far.unwrap_or(0.0);
+        let size = if cell.far.is_some() && cell.theirs.is_finite() { cell.theirs.abs() } else { 0.0 };
+        let decided = if cell.open { 0.0 } else { far };
+        Self { far, decided, size, round: cell.round.unwrap_or(0.0) }
     }
 }
 
 /// What is added up over a part of the cells, once the largest numbers are known.
 #[derive(Default)]
 struct Rest {
-    far: f64,
-    size: f64,
+    squares: Sizes,
+    /// Cells that are there, that count for what is decided, and that say what rounding does.
+    counted: (usize, usize, usize),
     differing: usize,
     first: Option<usize>,
     /// The farthest first, of equal ones the first.
@@ -213,65 +332,99 @@ impl Rest {
             self.worst.truncate(MAX_CELLS);
         }
     }
+
+    fn count(&mut self, (cells, decided, round): (usize, usize, usize)) {
+        let (a, b, c) = self.counted;
+        self.counted = (a + cells, b + decided, c + round);
+    }
 }
 
-/// Measures `ours` against `theirs`, and says how they stand; both have the same number of cells.
-pub fn measure(ours: &Cells<'_>, theirs: &Cells<'_>, kind: Kind, limits: Limits) -> (Measure, State) {
-    let cells = ours.len();
-    debug_assert_eq!(cells, theirs.len(), "cells lie side by side");
-    let nan_equal = !matches!(limits, Limits::Cells { nan_equal: false, .. });
-    let hides = kind == Kind::Scores && matches!(limits, Limits::Whole { .. });
+/// A largest number and a root of a sum of squares.
+#[derive(Clone, Copy)]
+pub(super) struct Size {
+    pub largest: f64,
+    pub norm: f64,
+}
+
+/// What was found of all cells.
+pub(super) struct Found {
+    pub far: Size,
+    pub decided: Size,
+    pub size: Size,
+    pub round: Size,
+    /// Cells that are there, that count for what is decided, and that say what rounding does.
+    pub counted: (usize, usize, usize),
+    pub differing: usize,
+    pub first: Option<usize>,
+    /// The farthest first, as many as are shown.
+    pub worst: Vec<usize>,
+}
+
+/// Goes through all cells, on all cores.
+pub(super) fn find(sides: &Sides<'_>, how: How) -> Found {
+    let cells = sides.theirs.len();
     let starts = starts(cells);
     let largest = |start: &usize| {
-        let (mut all, mut block) = (Largest::default(), Block::empty());
+        let (mut all, mut block) = (Sizes::default(), Block::new(sides, how));
         each_block(*start, cells, |at, n| {
-            block.read(ours, theirs, at, n);
-            if let Some((far, size)) = block.plain(hides) {
-                all = all.or(far, size);
-                return;
-            }
-            for (_, far, b) in block.each(nan_equal, hides) {
-                all = all.or(far, if b.is_finite() { b.abs() } else { 0.0 });
-            }
+            block.read(at, n);
+            let most = block.plain().unwrap_or_else(|| {
+                block.each().fold(Sizes::default(), |most, cell| most.with(Sizes::of(&cell), f64::max))
+            });
+            all = all.with(most, f64::max);
         });
         all
     };
-    let parts: Vec<Largest> = starts.par_iter().map(largest).collect();
-    let most = parts.into_iter().fold(Largest::default(), |all, part| all.or(part.far, part.size));
+    let parts: Vec<Sizes> = starts.par_iter().map(largest).collect();
+    let most = parts.into_iter().fold(Sizes::default(), |all, part| all.with(part, f64::max));
     // Squares are taken of what is at most 1 where they would overflow or vanish.
     let scale = |largest: f64| if largest == 0.0 || PLAIN.contains(&largest) { 1.0 } else { largest };
-    let scales = (scale(most.far), scale(most.size));
-    let allowed = |b: f64| match limits {
+    let scales = Sizes {
+        far: scale(most.far),
+        decided: scale(most.decided),
+        size: scale(most.size),
+        round: scale(most.round),
+    };
+    let unscaled = [scales.far, scales.decided, scales.size, scales.round] == [1.0; 4];
+    let allowed = |b: f64| match how.limits {
         Limits::Whole { max, atol, .. } => (max * most.size).max(atol),
         Limits::Cells { rtol, atol, .. } => atol + rtol * b.abs(),
     };
-    let by_cell = matches!(limits, Limits::Cells { .. });
+    let by_cell = matches!(how.limits, Limits::Cells { .. });
     let rest = |start: &usize| {
-        let (mut all, mut block) = (Rest::default(), Block::empty());
+        let (mut all, mut block) = (Rest::default(), Block::new(sides, how));
         each_block(*start, cells, |at, n| {
-            block.read(ours, theirs, at, n);
-            let plain = block.plain(hides).filter(|_| scales == (1.0, 1.0) && !by_cell);
-            if let Some((far, _)) = plain {
-                let (squares, sizes) = block.squares();
-                (all.far, all.size) = (all.far + squares, all.size + sizes);
-                let full = all.worst.len() == MAX_CELLS && all.worst.last().is_some_and(|w| far <= w.0);
-                if far == 0.0 || full && far <= allowed(0.0) {
+            block.read(at, n);
+            let plain = block.plain().filter(|_| unscaled && !by_cell);
+            if let Some(most) = plain {
+                all.squares = all.squares.with(block.squares(), |a, b| a + b);
+                all.count((n, n, n));
+                let full = all.worst.len() == MAX_CELLS && all.worst.last().is_some_and(|w| most.far <= w.0);
+                if most.far == 0.0 || full && most.far <= allowed(0.0) {
                     return;
                 }
             }
-            for (i, far, b) in block.each(nan_equal, hides) {
+            for cell in block.each() {
                 if plain.is_none() {
-                    all.far += (far / scales.0).powi(2);
-                    if b.is_finite() {
-                        all.size += (b / scales.1).powi(2);
-                    }
+                    let square = |x: f64, scale: f64| (x / scale).powi(2);
+                    let of = Sizes::of(&cell);
+                    let squares = Sizes {
+                        far: square(of.far, scales.far),
+                        decided: square(of.decided, scales.decided),
+                        size: square(of.size, scales.size),
+                        round: square(of.round, scales.round),
+                    };
+                    all.squares = all.squares.with(squares, |a, b| a + b);
+                    let decided = cell.far.is_some() && !cell.open;
+                    all.count((1, usize::from(decided), usize::from(cell.round.is_some())));
                 }
-                if far == f64::INFINITY || far > allowed(b) {
+                let Some(far) = cell.far else { continue };
+                if far == f64::INFINITY || far > allowed(cell.theirs) {
                     all.differing += 1;
-                    all.first.get_or_insert(at + i);
+                    all.first.get_or_insert(cell.at);
                 }
                 if far > 0.0 {
-                    all.keep(far, at + i);
+                    all.keep(far, cell.at);
                 }
             }
         });
@@ -279,28 +432,25 @@ pub fn measure(ours: &Cells<'_>, theirs: &Cells<'_>, kind: Kind, limits: Limits)
     };
     let mut all = Rest::default();
     for part in starts.par_iter().map(rest).collect::<Vec<_>>() {
-        (all.far, all.size, all.differing) = (all.far + part.far, all.size + part.size, all.differing + part.differing);
+        all.squares = all.squares.with(part.squares, |a, b| a + b);
+        all.count(part.counted);
+        all.differing += part.differing;
         all.first = all.first.or(part.first);
         part.worst.into_iter().for_each(|(far, i)| all.keep(far, i));
     }
     all.worst.truncate(all.differing.clamp(1, MAX_CELLS));
-    let far = if most.far.is_finite() { all.far.sqrt() * scales.0 } else { f64::INFINITY };
-    let size = all.size.sqrt() * scales.1;
-    let (rms, max) = (relative(far, size), relative(most.far, most.size));
-    let fits = match limits {
-        Limits::Whole { rms: r, max: m, atol } => rms <= r && max <= m || most.far <= atol,
-        Limits::Cells { .. } => all.differing == 0,
+    let size = |largest: f64, squares: f64, scale: f64| Size {
+        largest,
+        norm: if largest.is_finite() { squares.sqrt() * scale } else { f64::INFINITY },
     };
-    let measure = Measure {
-        rms,
-        max,
-        difference: most.far,
-        limits,
-        rounding: Rounding::default(),
-        cells,
+    Found {
+        far: size(most.far, all.squares.far, scales.far),
+        decided: size(most.decided, all.squares.decided, scales.decided),
+        size: size(most.size, all.squares.size, scales.size),
+        round: size(most.round, all.squares.round, scales.round),
+        counted: all.counted,
         differing: all.differing,
         first: all.first,
         worst: all.worst.into_iter().map(|w| w.1).collect(),
-    };
-    (measure, if fits { State::Match } else { State::Diverged })
+    }
 }

@@ -58,6 +58,9 @@ impl Fitted {
 
     /// All cells, `ours` where the reference has none.
     pub fn filled(&self, ours: &dyn Fn(usize) -> f64) -> Tensor<f64> {
+        if self.there.is_none() {
+            return self.tensor.clone();
+        }
         let data: Vec<f64> = (self.cells().enumerate()).map(|(i, theirs)| theirs.unwrap_or_else(|| ours(i))).collect();
         Tensor::new(*self.tensor.shape(), data)
     }

@@ -10,6 +10,8 @@
 //! ([`Rounding`]). Beyond the limit, but within a few times that (others add up in another order), is *drift*: no
 //! cause, only rounding. How many times, [`forgiven`] says.
 
+use super::blocks::{self, Cells, How};
+
 /// What a step is computed from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
@@ -282,13 +284,14 @@ pub struct Measure {
 }
 
 /// The cells that are compared.
+#[derive(Clone, Copy)]
 pub struct Sides<'a> {
     /// Ours.
-    pub ours: &'a dyn Fn(usize) -> f64,
-    /// Ours in the other number type.
-    pub second: &'a dyn Fn(usize) -> f64,
+    pub ours: Cells<'a>,
+    /// Ours in the other number type; `None` where there is no other way to compute them.
+    pub second: Option<Cells<'a>>,
     /// The reference's.
-    pub theirs: &'a [f64],
+    pub theirs: Cells<'a>,
     /// Which of its cells the reference has; all unless said.
     pub there: Option<&'a [bool]>,
 }
@@ -297,18 +300,6 @@ impl Sides<'_> {
     /// Cells that the reference has.
     pub(super) fn cells(&self) -> impl Iterator<Item = usize> + Clone + '_ {
         (0..self.theirs.len()).filter(|&i| self.there.is_none_or(|there| there[i]))
-    }
-
-    /// Whether rounding decides if the cell is a number at all: it is one in one number type and none in the other.
-    /// A probability that the reference's type is too coarse to hold was stored as 0, which has no logarithm.
-    fn is_undecided(&self, i: usize, kind: Kind, unit: Unit) -> bool {
-        let (a, b) = ((self.ours)(i), (self.second)(i));
-        unit > Unit::F64 && a.is_finite() != b.is_finite() && !(kind == Kind::Scores && a <= HIDDEN)
-    }
-
-    /// Difference of a cell; infinite where no number says how far apart they are. `None`: nothing to measure.
-    fn apart(&self, i: usize, nan_equal: bool, hides: bool) -> Option<f64> {
-        apart((self.ours)(i), self.theirs[i], nan_equal, hides)
     }
 }
 
@@ -329,35 +320,8 @@ pub(super) fn apart(a: f64, b: f64, nan_equal: bool, hides: bool) -> Option<f64>
     }
 }
 
-/// Sizes of differences: the largest, and the root of the mean square times the root of how many there are.
-#[derive(Clone, Copy, Default)]
-struct Sizes {
-    largest: f64,
-    norm: f64,
-    counted: usize,
-}
-
-impl Sizes {
-    fn of(all: impl Iterator<Item = f64> + Clone) -> Self {
-        let largest = all.clone().fold(0.0, f64::max);
-        // Squares are taken of what is at most 1, so that no size of numbers overflows.
-        let scale = if largest > 0.0 { largest } else { 1.0 };
-        let (mut squares, mut counted) = (0.0, 0);
-        for x in all {
-            squares += (x / scale).powi(2);
-            counted += 1;
-        }
-        let norm = if largest.is_finite() { squares.sqrt() * scale } else { f64::INFINITY };
-        Self { largest, norm, counted }
-    }
-
-    fn rms(self) -> f64 {
-        if self.counted == 0 { 0.0 } else { self.norm / (self.counted as f64).sqrt() }
-    }
-}
-
 /// `x` against `to`, where nothing is no part of anything.
-pub(super) fn relative(x: f64, to: f64) -> f64 {
+fn relative(x: f64, to: f64) -> f64 {
     if x == 0.0 {
         0.0
     } else if to == 0.0 {
@@ -378,47 +342,23 @@ pub fn limits(kind: Kind, unit: Unit, tolerance: &Tolerance) -> Limits {
 /// Measures our cells against the reference's, and says how they stand.
 pub fn measure(sides: &Sides<'_>, kind: Kind, unit: Unit, tolerance: &Tolerance, mode: Mode) -> (Measure, State) {
     let limits = limits(kind, unit, tolerance);
-    let nan_equal = !matches!(limits, Limits::Cells { nan_equal: false, .. });
-    // Hiding is a notion of ours: the other two measures see numbers only.
-    let hides = kind == Kind::Scores && matches!(limits, Limits::Whole { .. });
-    let apart: Vec<(usize, f64)> =
-        (sides.cells()).filter_map(|i| Some((i, sides.apart(i, nan_equal, hides)?))).collect();
-    let far = Sizes::of(apart.iter().map(|a| a.1));
-    let numbers = (apart.iter().map(|a| sides.theirs[a.0].abs())).filter(|b| b.is_finite());
-    let size = Sizes::of(numbers);
+    let found = blocks::find(sides, How { kind, unit, limits });
+    let (far, size) = (found.far, found.size);
     let (rms, max) = (relative(far.norm, size.norm), relative(far.largest, size.largest));
-    let allowed = |i: usize| match limits {
-        Limits::Whole { max, atol, .. } => (max * size.largest).max(atol),
-        Limits::Cells { rtol, atol, .. } => atol + rtol * sides.theirs[i].abs(),
-    };
-    let beyond = |i: usize, far: f64| far == f64::INFINITY || far > allowed(i);
-    let (mut differing, mut first, mut worst): (usize, Option<usize>, Vec<(f64, usize)>) = (0, None, Vec::new());
-    for &(i, far) in apart.iter().filter(|a| a.1 > 0.0) {
-        if beyond(i, far) {
-            differing += 1;
-            first.get_or_insert(i);
-        }
-        if worst.len() < MAX_CELLS || worst.last().is_some_and(|w| far > w.0) {
-            let at = worst.partition_point(|w| w.0 >= far);
-            worst.insert(at, (far, i));
-            worst.truncate(MAX_CELLS);
-        }
-    }
-    worst.truncate(differing.clamp(1, MAX_CELLS));
     let fits = match limits {
         Limits::Whole { rms: r, max: m, atol } => rms <= r && max <= m || far.largest <= atol,
-        Limits::Cells { .. } => differing == 0,
+        Limits::Cells { .. } => found.differing == 0,
     };
-    let rounding = rounding(sides, kind, unit);
-    let decided = Sizes::of((apart.iter()).filter_map(|&(i, far)| {
-        let open = far == f64::INFINITY && sides.is_undecided(i, kind, unit);
-        (!open).then_some(far)
-    }));
+    let (cells, decided, rounded) = found.counted;
+    let mean = |norm: f64, n: usize| if n == 0 { 0.0 } else { norm / (n as f64).sqrt() };
+    // Both number types differ by what the coarser of them rounds, binary32; in numbers of `unit`, by so many times that.
+    let share = unit.roundoff() / Unit::F32.roundoff();
+    let rounding = Rounding { rms: mean(found.round.norm, rounded) * share, max: found.round.largest * share };
     let rounded = kind != Kind::Exact
         && tolerance.forgives_rounding()
-        && decided.largest.is_finite()
-        && decided.rms() <= forgiven(mode) * rounding.rms
-        && decided.largest <= forgiven(mode) * rounding.max;
+        && found.decided.largest.is_finite()
+        && mean(found.decided.norm, decided) <= forgiven(mode) * rounding.rms
+        && found.decided.largest <= forgiven(mode) * rounding.max;
     let state = match (fits, rounded) {
         (true, _) => State::Match,
         (false, true) => State::Drift,
@@ -430,25 +370,12 @@ pub fn measure(sides: &Sides<'_>, kind: Kind, unit: Unit, tolerance: &Tolerance,
         difference: far.largest,
         limits,
         rounding,
-        cells: sides.cells().count(),
-        differing,
-        first,
-        worst: worst.into_iter().map(|w| w.1).collect(),
+        cells,
+        differing: found.differing,
+        first: found.first,
+        worst: found.worst,
     };
     (measure, state)
-}
-
-/// The rounding between our two ways of computing the cells, as it shows in numbers of `unit`: both number types
-/// differ by what the coarser of them rounds, binary32.
-fn rounding(sides: &Sides<'_>, kind: Kind, unit: Unit) -> Rounding {
-    // The least numbers of the two types, where they stand for −∞, lie farther apart than any rounding.
-    let hidden = |x: f64| kind == Kind::Scores && x <= HIDDEN;
-    let share = unit.roundoff() / Unit::F32.roundoff();
-    let far = Sizes::of(sides.cells().filter_map(|i| {
-        let (a, b) = ((sides.ours)(i), (sides.second)(i));
-        Some((a - b).abs()).filter(|d| d.is_finite() && !(hidden(a) && hidden(b)))
-    }));
-    Rounding { rms: far.rms() * share, max: far.largest * share }
 }
 
 #[cfg(test)]

@@ -1,14 +1,14 @@
 use super::*;
 
 fn compared(ours: &[f64], theirs: &[f64], kind: Kind, tolerance: Tolerance) -> (Measure, State) {
-    let ours = |i: usize| ours[i];
-    let cells = sides(&ours, &ours, theirs);
+    let cells = sides(ours, ours, theirs);
     measure(&cells, kind, Unit::F32, &tolerance, Mode::Isolated)
 }
 
 /// Cells that the reference has all of.
-fn sides<'a>(ours: &'a dyn Fn(usize) -> f64, second: &'a dyn Fn(usize) -> f64, theirs: &'a [f64]) -> Sides<'a> {
-    Sides { ours, second, theirs, there: None }
+fn sides<'a>(ours: &'a [f64], second: &'a [f64], theirs: &'a [f64]) -> Sides<'a> {
+    let [ours, second, theirs] = [ours, second, theirs].map(Cells::Wide);
+    Sides { ours, second: Some(second), theirs, there: None }
 }
 
 fn ours(a: &[f64], b: &[f64]) -> (Measure, State) {
@@ -76,8 +76,8 @@ fn rounding_makes_drift_and_no_more() {
     let theirs = [1.0, -1.0];
     let with = |rounding: f64, tolerance: Tolerance| {
         let a = [1.0 + 1e-4, -1.0];
-        let (ours, second) = (|i: usize| a[i], |i: usize| a[i] + rounding);
-        let cells = sides(&ours, &second, &theirs);
+        let second = a.map(|x| x + rounding);
+        let cells = sides(&a, &second, &theirs);
         measure(&cells, Kind::Numbers, Unit::F32, &tolerance, Mode::Isolated).1
     };
     assert_eq!(with(1.3e-5, Tolerance::default()), State::Drift);
@@ -88,7 +88,7 @@ fn rounding_makes_drift_and_no_more() {
     assert_eq!(with(0.0, of(Policy::Ours, None, Some(1.1e-4))), State::Match);
     assert_eq!(with(0.0, of(Policy::Ours, Some(1e-4), None)), State::Match);
     let seen = |one: [f64; 2], other: [f64; 2], kind: Kind, unit: Unit| {
-        rounding(&sides(&|i| one[i], &|i| other[i], &theirs), kind, unit)
+        measure(&sides(&one, &other, &theirs), kind, unit, &Tolerance::default(), Mode::Isolated).0.rounding
     };
     let share = 0.5f64.powi(29);
     let far = seen([1.0, 2.0], [1.0, 2.5], Kind::Numbers, Unit::F64);
@@ -107,7 +107,6 @@ fn where_rounding_decides_whether_a_cell_is_a_number_it_is_no_difference() {
     let inf = f64::INFINITY;
     let of = |second: f64, theirs: f64, kind: Kind, unit: Unit| {
         let (ours, second, theirs) = ([inf, 1.0], [second, 1.0], [theirs, 1.0]);
-        let (ours, second) = (|i: usize| ours[i], |i: usize| second[i]);
         let cells = sides(&ours, &second, &theirs);
         measure(&cells, kind, unit, &Tolerance::default(), Mode::Isolated).1
     };
@@ -120,7 +119,6 @@ fn where_rounding_decides_whether_a_cell_is_a_number_it_is_no_difference() {
 #[test]
 fn cells_that_the_reference_lacks_are_not_measured() {
     let (ours, theirs) = ([1.0, 2.0, 3.0], [f64::NAN, 2.0, 3.0]);
-    let ours = |i: usize| ours[i];
     let with = |there: &[bool]| {
         let cells = Sides { there: Some(there), ..sides(&ours, &ours, &theirs) };
         let tolerance = Tolerance::default();

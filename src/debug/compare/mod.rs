@@ -183,7 +183,7 @@ fn mattering(reference: &Reference, unmatched: &[String]) -> Vec<String> {
     // Only tensors of the same length can hold the same numbers.
     let lengths: HashSet<usize> = open.iter().map(|i| reference.len(*i)).collect();
     let summed = |i: &usize| {
-        let sum = blocks::Cells::Value(&reference.value(*i)).checksum();
+        let sum = blocks::Cells::from(&reference.value(*i)).checksum();
         reference.let_go(*i);
         (reference.len(*i), sum)
     };

@@ -1,5 +1,7 @@
 //! Where everything that is added cancels, rounding is all that is left.
 
+use rayon::prelude::*;
+
 use crate::program::{Node, NodeId, Op, Reduction};
 use crate::tensor::{Real, Value};
 
@@ -16,10 +18,14 @@ pub(super) fn of_sum<'v, T: Real>(node: &Node, value: &dyn Fn(NodeId) -> Option<
     let Some(Value::Float(x)) = value(node.inputs[0]) else { return 0.0 };
     let dims = x.shape().dims();
     let (count, inner) = (dims[*axis].max(1), dims[axis + 1..].iter().product::<usize>().max(1));
-    let mut sums = vec![0.0f64; x.data().len() / count];
-    for (flat, x) in x.data().iter().enumerate() {
-        sums[flat / (count * inner) * inner + flat % inner] += x.to_f64().abs();
-    }
-    let terms = sums.into_iter().filter(|s| s.is_finite()).fold(0.0, f64::max);
+    // Each block holds the terms of `inner` sums.
+    let most = |block: &[T]| {
+        let mut sums = vec![0.0f64; inner];
+        for row in block.chunks(inner) {
+            sums.iter_mut().zip(row).for_each(|(sum, x)| *sum += x.to_f64().abs());
+        }
+        sums.into_iter().filter(|s| s.is_finite()).fold(0.0, f64::max)
+    };
+    let terms = x.data().par_chunks(count * inner).map(most).reduce(|| 0.0, f64::max);
     ROUNDINGS * terms / if *kind == Reduction::Mean { count as f64 } else { 1.0 }
 }

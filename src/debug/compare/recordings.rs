@@ -12,10 +12,10 @@ use std::collections::{HashMap, HashSet};
 use rayon::prelude::*;
 
 use super::alias::{Table, canonical};
-use super::blocks::{self, Cells};
+use super::blocks::Cells;
 use super::fit::{Reading, fit};
 use super::layout::Layout;
-use super::measure::{CellPair, HIDDEN, Kind, Mode, State, Unit, limits};
+use super::measure::{CellPair, HIDDEN, Kind, Mode, Sides, State, Unit, measure};
 use super::report::{Against, Checked, Difference, Place, Report, StepAt};
 use super::{Failed, Options, Reference, nothing, pattern};
 use crate::program::{Node, NodeId, Program};
@@ -174,15 +174,16 @@ fn side_by_side(
             None => return (against, Kind::Numbers, State::Diverged),
         }
     };
-    let there = fitted.as_ref().map_or(Cells::Value(&theirs), |f| Cells::Wide(f.tensor.data()));
-    let here = Cells::Value(&ours);
+    let there = fitted.as_ref().map_or(Cells::from(&theirs), |f| Cells::Wide(f.tensor.data()));
+    let here = Cells::from(&ours);
     let attends = node.shape.axes().ends_with(&[Axis::Query, Axis::Key]);
     let kind = match node.dtype {
         DType::Float if attends && here.any_below(HIDDEN) => Kind::Scores,
         DType::Float => Kind::Numbers,
         _ => Kind::Exact,
     };
-    let (measured, state) = blocks::measure(&here, &there, kind, limits(kind, unit, &options.tolerance));
+    let sides = Sides { ours: here, second: None, theirs: there, there: None };
+    let (measured, state) = measure(&sides, kind, unit, &options.tolerance, Mode::Cumulative);
     let pair = |&flat: &usize| CellPair {
         index: node.shape.unflat(flat)[..node.shape.rank()].to_vec(),
         flat,
@@ -196,7 +197,7 @@ fn side_by_side(
 
 /// All cells in f64.
 fn wide(value: &AnyValue) -> Tensor<f64> {
-    Tensor::new(*value.shape(), Cells::Value(value).all())
+    Tensor::new(*value.shape(), Cells::from(value).all())
 }
 
 /// The differences in order. All but the first may be carried on from it.

@@ -256,8 +256,8 @@ pub(super) fn judge(
     let [fused, kernels, each] = rounded else { return None };
     let (fused, kernels, each) = (fused.value(id), kernels.value(id), each.value(id));
     let compared = |i: &usize| {
-        let x = sides.theirs[*i];
-        x.is_finite() && (sides.ours)(*i).is_finite() && !(kind == Kind::Scores && x <= HIDDEN)
+        let x = sides.theirs.get(*i);
+        x.is_finite() && sides.ours.get(*i).is_finite() && !(kind == Kind::Scores && x <= HIDDEN)
     };
     let cells: Vec<usize> = sides.cells().filter(compared).collect();
     if cells.is_empty() {
@@ -265,7 +265,8 @@ pub(super) fn judge(
     }
     let n = cells.len() as f64;
     // What binary32 makes of the same operations, and of the last of them in any order.
-    let noise = cells.iter().map(|&i| ((sides.ours)(i) - (sides.second)(i)).powi(2)).filter(|x| x.is_finite());
+    let second = sides.second.unwrap_or(sides.ours);
+    let noise = cells.iter().map(|&i| (sides.ours.get(i) - second.get(i)).powi(2)).filter(|x| x.is_finite());
     let noise = INSIDE * (noise.sum::<f64>() / n).sqrt();
     // Beyond what binary32 makes of it, in spacings of the type's numbers.
     let over = |exact: f64, stored: f64| {
@@ -285,7 +286,7 @@ pub(super) fn judge(
         }
         Beyond { rms: all.rms.sqrt(), size: all.size.sqrt(), ..all }
     };
-    let theirs = |i: usize| sides.theirs[i];
+    let theirs = |i: usize| sides.theirs.get(i);
     // How far other ways of rounding lie from one another.
     let other = |v: &Value<f64>| beyond(&|i| fused.get(i), &|i| unit.round(v.get(i)));
     let (between, written) = (other(kernels), other(each));

@@ -7,8 +7,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use rayon::prelude::*;
+
 use super::alias::Target;
-use super::fit::fit;
+use super::blocks::Cells;
+use super::fit::{Reading, fit};
 use super::measure::{CellPair, HIDDEN, Kind, Mode, Sides, State, Tolerance, Unit, measure};
 use super::reference::Reference;
 use super::report::{Against, Checked, Place};
@@ -296,28 +299,31 @@ impl<U: Real> Walker<'_, U> {
                 (DType::Float, false) => Kind::Numbers,
                 _ => Kind::Exact,
             };
-            let ours = |i: usize| target.reading.ours(value.get(i));
+            // Labels that are ignored are all alike, whatever number says so.
+            let labels = matches!(target.reading, Reading::Labels | Reading::NextLabels);
+            let labels: Option<Vec<f64>> =
+                labels.then(|| (0..node.shape.len()).map(|i| target.reading.ours(value.get(i))).collect());
+            let ours = labels.as_ref().map_or(Cells::of(value), |all| Cells::Wide(all));
             let sides = Sides {
-                ours: &ours,
-                second: &|i| second.get(i),
-                theirs: theirs.tensor.data(),
+                ours,
+                second: Some(Cells::of(second)),
+                theirs: Cells::Wide(theirs.tensor.data()),
                 there: theirs.there.as_deref(),
             };
             let (mut measured, mut state) = measure(&sides, kind, unit, &self.plan.tolerance, self.plan.mode);
             // Softmax does not see what is added to a whole row, as ALiBi may count distances from either end.
             if state == State::Diverged && softmax_alone_reads(self.plan.program, id) {
                 let width = node.shape.dims().last().copied().unwrap_or(1);
-                let shifted = shifted_rows(&ours, sides.theirs, width);
-                let again =
-                    measure(&Sides { theirs: &shifted, ..sides }, kind, unit, &self.plan.tolerance, self.plan.mode);
+                let shifted = shifted_rows(&|i| ours.get(i), theirs.tensor.data(), width);
+                let sides = Sides { theirs: Cells::Wide(&shifted), ..sides };
+                let again = measure(&sides, kind, unit, &self.plan.tolerance, self.plan.mode);
                 if again.1 != State::Diverged {
                     (measured, state) = again;
                 }
             }
             // Where all that was added cancels, what is left is rounding on both sides: an exact 0 has no other.
-            let finite = |x: &f64| x.is_finite() && x.abs() < -HIDDEN;
-            let theirs = sides.theirs.iter().copied().filter(finite).fold(0.0, |m: f64, x| m.max(x.abs()));
-            let largest = (0..sides.theirs.len()).map(|i| ours(i).abs()).fold(theirs, f64::max);
+            let theirs = sides.theirs.largest(-HIDDEN);
+            let largest = ours.largest(f64::INFINITY).max(theirs);
             let sum = noise::of_sum(node, &|i| self.values[i.index()].as_ref());
             let cancels = unit == Unit::F64 && largest <= noise::LEFT_OVER * unit.roundoff() * self.largest
                 || unit <= Unit::F32 && measured.difference <= sum * unit.roundoff();
@@ -335,8 +341,8 @@ impl<U: Real> Walker<'_, U> {
             let pair = |&flat: &usize| CellPair {
                 index: node.shape.unflat(flat)[..node.shape.rank()].to_vec(),
                 flat,
-                ours: ours(flat),
-                theirs: sides.theirs[flat],
+                ours: ours.get(flat),
+                theirs: sides.theirs.get(flat),
             };
             against.cells = measured.worst.iter().map(pair).collect();
             against.measure = Some(measured);
@@ -344,8 +350,8 @@ impl<U: Real> Walker<'_, U> {
             // Those that follow may be carried on from it.
             let beyond = digits.as_ref().is_some_and(Digits::is_fault);
             if (state == State::Diverged || beyond) && !self.found.iter().any(|c| c.state == State::Diverged) {
-                let here: Vec<f64> = (0..sides.theirs.len()).map(ours).collect();
-                against.patterns = pattern::of(&node.shape, &here, sides.theirs, sides.there);
+                let (here, there) = (ours.all(), sides.theirs.all());
+                against.patterns = pattern::of(&node.shape, &here, &there, sides.there);
             }
             self.digits.resize(self.found.len(), None);
             self.digits.push(digits.map(|d| d.with_pairs(&pair)));
@@ -398,11 +404,14 @@ fn shifted_rows(ours: &dyn Fn(usize) -> f64, theirs: &[f64], width: usize) -> Ve
     all
 }
 
+/// Cells that are worth a thread.
+const LEAST: usize = 1 << 14;
+
 /// The same value in binary64.
 fn widened<T: Real>(value: &Value<T>) -> Value<f64> {
     match value {
         Value::Float(t) => {
-            Value::Float(Tensor::new(*t.shape(), t.data().iter().map(|x| x.to_f64()).collect::<Vec<_>>()))
+            Value::Float(Tensor::new(*t.shape(), t.data().par_iter().map(|x| x.to_f64()).collect::<Vec<_>>()))
         }
         Value::Int(t) => Value::Int(t.clone()),
         Value::Bool(t) => Value::Bool(t.clone()),
@@ -438,19 +447,22 @@ fn stored<T: Real>(theirs: &Tensor<f64>, ours: &Value<T>, unit: Unit) -> Tensor<
         };
         if next.is_finite() { f64::from(next) } else { x }
     };
-    let data: Vec<f64> = theirs.data().iter().enumerate().map(step).collect();
+    let data: Vec<f64> = theirs.data().par_iter().enumerate().with_min_len(LEAST).map(step).collect();
     Tensor::new(*theirs.shape(), data)
 }
 
 fn same<T: Real>(theirs: &Tensor<f64>, ours: &Value<T>) -> bool {
-    (theirs.data().iter().enumerate()).all(|(i, x)| x.to_bits() == ours.get(i).to_bits())
+    (theirs.data().par_iter().enumerate().with_min_len(LEAST)).all(|(i, x)| x.to_bits() == ours.get(i).to_bits())
 }
 
 pub(super) fn cast<T: Real>(from: &Tensor<f64>, dtype: DType) -> Value<T> {
     let (shape, data) = (*from.shape(), from.data());
+    fn each<E: Send>(data: &[f64], of: impl Fn(f64) -> E + Sync) -> Vec<E> {
+        data.par_iter().with_min_len(LEAST).map(|x| of(*x)).collect()
+    }
     match dtype {
-        DType::Float => Value::Float(Tensor::new(shape, data.iter().map(|&x| T::from_f64(x)).collect::<Vec<_>>())),
-        DType::Int => Value::Int(Tensor::new(shape, data.iter().map(|&x| x as i64).collect::<Vec<_>>())),
-        DType::Bool => Value::Bool(Tensor::new(shape, data.iter().map(|&x| x != 0.0).collect::<Vec<_>>())),
+        DType::Float => Value::Float(Tensor::new(shape, each(data, T::from_f64))),
+        DType::Int => Value::Int(Tensor::new(shape, each(data, |x| x as i64))),
+        DType::Bool => Value::Bool(Tensor::new(shape, each(data, |x| x != 0.0))),
     }
 }
