@@ -104,14 +104,21 @@ fn by_cell(ours: &[f64], theirs: &[f64], kind: Kind, limits: Limits) -> Measure 
     };
     let differences: Vec<f64> = far.iter().map(|f| f.1).collect();
     let sizes: Vec<f64> = far.iter().map(|f| theirs[f.0].abs()).filter(|b| b.is_finite()).collect();
-    let share = |x: f64, of: f64| if x == 0.0 { 0.0 } else if of == 0.0 { f64::INFINITY } else { x / of };
+    let share = |x: f64, of: f64| {
+        if x == 0.0 {
+            0.0
+        } else if of == 0.0 {
+            f64::INFINITY
+        } else {
+            x / of
+        }
+    };
     let largest = most(&sizes);
     let allowed = |i: usize| match limits {
         Limits::Whole { max, atol, .. } => (max * largest).max(atol),
         Limits::Cells { rtol, atol, .. } => atol + rtol * theirs[i].abs(),
     };
-    let beyond: Vec<usize> =
-        far.iter().filter(|(i, f)| *f == f64::INFINITY || *f > allowed(*i)).map(|f| f.0).collect();
+    let beyond: Vec<usize> = far.iter().filter(|(i, f)| *f == f64::INFINITY || *f > allowed(*i)).map(|f| f.0).collect();
     let mut worst: Vec<(usize, f64)> = far.iter().copied().filter(|f| f.1 > 0.0).collect();
     worst.sort_by(|a, b| b.1.total_cmp(&a.1));
     worst.truncate(beyond.len().clamp(1, MAX_CELLS));

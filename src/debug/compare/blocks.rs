@@ -379,12 +379,8 @@ pub(super) fn find(sides: &Sides<'_>, how: How) -> Found {
     let most = parts.into_iter().fold(Sizes::default(), |all, part| all.with(part, f64::max));
     // Squares are taken of what is at most 1 where they would overflow or vanish.
     let scale = |largest: f64| if largest == 0.0 || PLAIN.contains(&largest) { 1.0 } else { largest };
-    let scales = Sizes {
-        far: scale(most.far),
-        decided: scale(most.decided),
-        size: scale(most.size),
-        round: scale(most.round),
-    };
+    let scales =
+        Sizes { far: scale(most.far), decided: scale(most.decided), size: scale(most.size), round: scale(most.round) };
     let unscaled = [scales.far, scales.decided, scales.size, scales.round] == [1.0; 4];
     let allowed = |b: f64| match how.limits {
         Limits::Whole { max, atol, .. } => (max * most.size).max(atol),
