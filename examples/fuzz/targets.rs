@@ -542,7 +542,8 @@ fn ron(text: &str) {
         if !validate(model, vocab).is_empty() {
             continue;
         }
-        let numbers: usize = parameters(model, vocab).iter().map(|p| p.shape.len()).sum();
+        let numbers: usize =
+            parameters(model, vocab).expect("a model that was validated").iter().map(|p| p.shape.len()).sum();
         if numbers > SMALL || words > SMALL {
             return;
         }

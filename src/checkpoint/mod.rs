@@ -92,7 +92,7 @@ pub fn open(source: &Path, given: &Given) -> Result<Opened, Diagnostic> {
         let at = format!("{} ({})", problem.field, family.file);
         return Err(Diagnostic { at, ..Diagnostic::whole(&name, problem.msg, problem.help) });
     }
-    let specs = parameters(&model.config, vocab);
+    let specs = parameters(&model.config, vocab).map_err(|e| whole(Msg::new("scenario.build").arg("why", e)))?;
     let found = tensors::find(&family, &values, &model, &specs, &tensors).map_err(|problems| {
         let more = problems.len().saturating_sub(1);
         let first = problems.into_iter().next().unwrap_or_else(|| Msg::new("checkpoint.no_file"));

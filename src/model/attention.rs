@@ -7,7 +7,7 @@ use super::config::{
 use super::latent;
 use super::masks::MaskSpec;
 use super::norm::{norm, norm_of};
-use super::params::ResolvedLayer;
+use super::params::{ParamRole, ResolvedLayer, dense};
 use super::positions::LayerPositions;
 use super::tiled;
 use crate::program::composite::{self, Shift};
@@ -49,8 +49,7 @@ pub(super) struct Projection<'a> {
 pub(super) fn projection(b: &mut Builder, name: &str, base: &str, x: NodeId, how: &Projection<'_>) -> Built {
     let d = b.shape(x).dims()[2];
     let out = how.heads.1 * how.width.1;
-    let weight = b.parameter(format!("{base}.weight"), Shape::named(&[(Axis::Out, out), (Axis::In, d)]))?;
-    let bias = how.bias.then(|| b.parameter(format!("{base}.bias"), Shape::named(&[(Axis::Out, out)]))).transpose()?;
+    let (weight, bias) = dense(b, base, (out, d), how.bias, how.heads.1)?;
     if let Some((norm_name, norm_base, cfg)) = how.norm {
         // A norm over the whole width comes before the split, and is a composite to look into.
         let mut flat = composite::linear(b, &format!("{name}_flat"), x, weight, bias, Axis::Out)?;
@@ -184,7 +183,9 @@ pub(super) fn attention(
                 None => (k, v),
             }
         };
-        let sinks = cfg.sinks.then(|| b.parameter(format!("{base}.sinks"), Shape::named(&[(Axis::Head, l.heads)])));
+        let heads = Shape::named(&[(Axis::Head, l.heads)]);
+        let each = ParamRole::Bias { fan_in: l.d_k };
+        let sinks = cfg.sinks.then(|| b.declare(format!("{base}.sinks"), heads, each, 1));
         let how = Scored { positions: &positions, sinks: sinks.transpose()? };
         let context = match cfg.kind {
             AttentionKind::Softmax => softmax_attention(b, l, (q, k, v), mask, &how, ctx)?,
@@ -197,13 +198,8 @@ pub(super) fn attention(
         let joined = Shape::named(&[(Axis::Batch, batch), (Axis::Token, tokens), (Axis::In, l.heads * l.d_v)]);
         let concat = b.reshape("concat", moved, joined)?;
         let out = if cfg.out_projection {
-            let o = format!("{base}.o");
-            let weight = Shape::named(&[(Axis::Out, ctx.d_model), (Axis::In, l.heads * l.d_v)]);
-            let weight = b.parameter(format!("{o}.weight"), weight)?;
-            let bias = cfg
-                .out_bias
-                .then(|| b.parameter(format!("{o}.bias"), Shape::named(&[(Axis::Out, ctx.d_model)])))
-                .transpose()?;
+            let sizes = (ctx.d_model, l.heads * l.d_v);
+            let (weight, bias) = dense(b, &format!("{base}.o"), sizes, cfg.out_bias, 1)?;
             composite::linear(b, "out", concat, weight, bias, Axis::DModel)?
         } else {
             b.reshape("out", concat, joined.with_axis(2, Axis::DModel))?

@@ -125,29 +125,7 @@ pub fn forward(spec: &Forward<'_>) -> Result<(Program, Outputs), BuildError> {
     if m.words() > 0 {
         m.vocabulary()?;
     }
-    let mut out = Outputs::default();
-    // Both embeddings come before the layers, as a person writes them down.
-    let source = spec.source.map(|s| m.source_input(s)).transpose()?;
-    let target = match spec.target {
-        Some(t) if m.resolved.has_decoder => Some(m.target_input(t)?),
-        _ => None,
-    };
-    if let (Some(x), Some(s)) = (source, spec.source) {
-        out.memory = Some(m.encoder(x, s)?);
-        out.hidden = out.memory;
-    }
-    if let (Some(x), Some(t)) = (target, spec.target) {
-        let memory = out.memory.zip(spec.source);
-        out.hidden = Some(m.decoder(x, Some(t), 0, memory, None)?);
-    }
-    if let Some(hidden) = out.hidden {
-        let (pooled, classes) = m.heads(hidden)?;
-        (out.pooled, out.classes) = (pooled, classes.map(|c| c.0));
-    }
-    if let (Some(hidden), false) = (out.hidden, spec.config.output.none) {
-        let (logits, probs, argmax) = m.output(hidden)?;
-        (out.logits, out.probs, out.argmax) = (Some(logits), Some(probs), Some(argmax));
-    }
+    let mut out = m.forward(spec.source, spec.target)?;
     if let (Some(hidden), true) = (out.hidden, spec.training || spec.labels.is_some()) {
         let side = if m.resolved.has_decoder { spec.target } else { spec.source };
         let real = side.and_then(|s| s.real.as_deref());
@@ -168,7 +146,8 @@ pub struct ModelBuilder<'a> {
     pub resolved: Resolved,
     vocab: VocabSizes,
     training: bool,
-    given: Option<[NodeId; 3]>,
+    /// Queries, keys and values of the encoder's attention, where they are not computed.
+    pub(super) given: Option<[NodeId; 3]>,
 }
 
 impl<'a> ModelBuilder<'a> {
@@ -191,6 +170,41 @@ impl<'a> ModelBuilder<'a> {
         let built = build(self);
         self.b.leave(scope);
         built
+    }
+
+    /// Embeddings, layers and heads over what the encoder and the decoder read.
+    ///
+    /// # Errors
+    /// Where parts do not fit.
+    pub fn forward(
+        &mut self,
+        source_ids: Option<&Sequences>,
+        target_ids: Option<&Sequences>,
+    ) -> Result<Outputs, BuildError> {
+        let mut out = Outputs::default();
+        // Both embeddings come before the layers, as they are written down.
+        let source = source_ids.map(|s| self.source_input(s)).transpose()?;
+        let target = match target_ids {
+            Some(t) if self.resolved.has_decoder => Some(self.target_input(t)?),
+            _ => None,
+        };
+        if let (Some(x), Some(s)) = (source, source_ids) {
+            out.memory = Some(self.encoder(x, s)?);
+            out.hidden = out.memory;
+        }
+        if let (Some(x), Some(t)) = (target, target_ids) {
+            let memory = out.memory.zip(source_ids);
+            out.hidden = Some(self.decoder(x, Some(t), 0, memory, None)?);
+        }
+        if let Some(hidden) = out.hidden {
+            let (pooled, classes) = self.heads(hidden)?;
+            (out.pooled, out.classes) = (pooled, classes.map(|c| c.0));
+        }
+        if let (Some(hidden), false) = (out.hidden, self.config.output.none) {
+            let (logits, probs, argmax) = self.output(hidden)?;
+            (out.logits, out.probs, out.argmax) = (Some(logits), Some(probs), Some(argmax));
+        }
+        Ok(out)
     }
 
     /// Words of the vocabulary that the output speaks.

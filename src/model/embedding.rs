@@ -5,7 +5,7 @@ use super::build::Sequences;
 use super::config::{ModelConfig, PairLayout, Positions, ProjectAt};
 use super::heads::embedding_width;
 use super::norm::norm;
-use super::params::{VocabSizes, embedding_path, typed_side};
+use super::params::{ParamRole, VocabSizes, dense, embedding_path, typed_side};
 use crate::program::composite::{self, Places};
 use crate::program::{Affine, Binary, BuildError, Builder, Constant, NodeId, Pick, ScopeKind};
 use crate::tensor::{Axis, Shape};
@@ -45,7 +45,7 @@ pub(super) fn embed(
     let axis = |width: usize| if width == config.d_model { Axis::DModel } else { Axis::Other };
     let table = Shape::named(&[(Axis::Vocab, words), (axis(wide), wide)]);
     let weight = match start {
-        Start::Ids(_) => Some(b.parameter(embedding_path(config, side), table)?),
+        Start::Ids(_) => Some(b.declare(embedding_path(config, side), table, ParamRole::Embedding, 1)?),
         Start::Vectors(_) => None,
     };
     let base = format!("embed.{side}");
@@ -55,11 +55,7 @@ pub(super) fn embed(
         let s = Shape::named(&[(Axis::Batch, dims.dims()[0]), (Axis::Token, dims.dims()[1])]);
         let places = Places::of(of, first, s.dims()[1]);
         let project = |b: &mut Builder, name: &str, x: NodeId| {
-            let path = format!("{base}.project");
-            let shape = Shape::named(&[(Axis::Out, config.d_model), (Axis::In, wide)]);
-            let weight = b.parameter(format!("{path}.weight"), shape)?;
-            let bias = Shape::named(&[(Axis::Out, config.d_model)]);
-            let bias = cfg.project_bias.then(|| b.parameter(format!("{path}.bias"), bias)).transpose()?;
+            let (weight, bias) = dense(b, &format!("{base}.project"), (config.d_model, wide), cfg.project_bias, 1)?;
             composite::linear(b, name, x, weight, bias, Axis::DModel)
         };
         let mut x = match weight {
@@ -79,7 +75,7 @@ pub(super) fn embed(
         if cfg.token_types > 0 && side == typed_side(config) {
             let path = format!("{base}.token_types.weight");
             let table = Shape::named(&[(Axis::Other, cfg.token_types), (axis(summed), summed)]);
-            let table = b.parameter(&path, table)?;
+            let table = b.declare(&path, table, ParamRole::TokenType, 1)?;
             let types = of.and_then(|s| s.types.clone()).unwrap_or_else(|| vec![0; s.len()]);
             let types = b.constant("token_type_ids", s, Constant::Int(types.into()))?;
             let rows = b.gather("token_types", Pick::Rows, table, types)?;
@@ -96,7 +92,8 @@ pub(super) fn embed(
             }
             Positions::Learned { max_len, offset, skip_padding } => {
                 let path = format!("{base}.positions.weight");
-                let table = b.parameter(&path, Shape::named(&[(Axis::Token, max_len), (axis(summed), summed)]))?;
+                let table = Shape::named(&[(Axis::Token, max_len), (axis(summed), summed)]);
+                let table = b.declare(&path, table, ParamRole::Position, 1)?;
                 // Positions that the input gives go before those that the model counts.
                 let given = of.is_some_and(|s| s.positions.is_some());
                 let real = of.and_then(|s| s.real.as_deref()).filter(|_| skip_padding && !given);

@@ -3,10 +3,10 @@
 use super::blocks::{Context, dropout};
 use super::config::Activation;
 use super::moe;
-use super::params::ResolvedLayer;
+use super::params::{self, ResolvedLayer};
 use crate::program::composite;
 use crate::program::{Affine, Binary, BuildError, Builder, NodeId, ScopeKind, Unary};
-use crate::tensor::{Axis, Shape};
+use crate::tensor::Axis;
 
 type Built = Result<NodeId, BuildError>;
 
@@ -19,11 +19,7 @@ pub(super) fn ffn(b: &mut Builder, base: &str, l: &ResolvedLayer, x: NodeId, ctx
         }
         let d = ctx.d_model;
         let dense = |b: &mut Builder, name: &str, key: &str, bias: bool, x: NodeId, from: usize, to: (Axis, usize)| {
-            let shape = Shape::named(&[(Axis::Out, to.1), (Axis::In, from)]);
-            let weight = b.parameter(format!("{base}.{key}.weight"), shape)?;
-            let bias = bias
-                .then(|| b.parameter(format!("{base}.{key}.bias"), Shape::named(&[(Axis::Out, to.1)])))
-                .transpose()?;
+            let (weight, bias) = params::dense(b, &format!("{base}.{key}"), (to.1, from), bias, 1)?;
             composite::linear(b, name, x, weight, bias, to.0)
         };
         let [w1, v1, w2] = l.ffn.biases();

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::config::{Activation, ModelConfig, NormConfig};
 use super::ffn::activation;
 use super::norm::norm;
-use super::params::{VocabSizes, embedding_path};
+use super::params::{ParamRole, VocabSizes, dense, embedding_path};
 use crate::program::composite::{self, Shift};
 use crate::program::{Affine, BuildError, Builder, NodeId, ScopeKind};
 use crate::tensor::{Axis, Shape};
@@ -98,8 +98,11 @@ pub(super) fn output(
     let axis = if width == config.d_model { Axis::DModel } else { Axis::Other };
     let table = Shape::named(&[(Axis::Vocab, words), (axis, width)]);
     let path = if cfg.tied { embedding_path(config, side) } else { "output.weight".to_owned() };
-    let weight = b.parameter(&path, table)?;
-    let bias = cfg.bias.then(|| b.parameter("output.bias", Shape::named(&[(Axis::Vocab, words)]))).transpose()?;
+    let role = if cfg.tied { ParamRole::Embedding } else { ParamRole::weight(table) };
+    let weight = b.declare(&path, table, role, 1)?;
+    let words = Shape::named(&[(Axis::Vocab, words)]);
+    let bias = ParamRole::Bias { fan_in: width };
+    let bias = cfg.bias.then(|| b.declare("output.bias", words, bias, 1)).transpose()?;
     b.scope("output", ScopeKind::Output, |b| {
         let mut x = hidden;
         if cfg.hidden_multiplier != 1.0 {
@@ -134,8 +137,7 @@ fn transform(
     (axis, width): (Axis, usize),
 ) -> Result<NodeId, BuildError> {
     let d = b.shape(x).dims().last().copied().unwrap_or(1);
-    let weight = b.parameter("output.transform.weight", Shape::named(&[(Axis::Out, width), (Axis::In, d)]))?;
-    let bias = t.bias.then(|| b.parameter("output.transform.bias", Shape::named(&[(Axis::Out, width)]))).transpose()?;
+    let (weight, bias) = dense(b, "output.transform", (width, d), t.bias, 1)?;
     let mut x = composite::linear(b, "transformed", x, weight, bias, axis)?;
     if let Some(f) = t.activation {
         x = activation(b, "transform_act", f, x)?;
@@ -154,11 +156,10 @@ fn row(b: &mut Builder, name: &str, hidden: NodeId, i: usize) -> Result<NodeId, 
 /// The pooler's output, `[batch, d_model]`.
 pub(super) fn pooler(b: &mut Builder, cfg: &PoolerConfig, hidden: NodeId) -> Result<NodeId, BuildError> {
     let d = b.shape(hidden).dims()[2];
-    let weight = b.parameter("pooler.weight", Shape::named(&[(Axis::Out, d), (Axis::In, d)]))?;
-    let bias = b.parameter("pooler.bias", Shape::named(&[(Axis::Out, d)]))?;
+    let (weight, bias) = dense(b, "pooler", (d, d), true, 1)?;
     b.scope("pooler", ScopeKind::Group, |b| {
         let first = row(b, "first", hidden, 0)?;
-        let dense = composite::linear(b, "dense", first, weight, Some(bias), Axis::DModel)?;
+        let dense = composite::linear(b, "dense", first, weight, bias, Axis::DModel)?;
         activation(b, "out", cfg.activation, dense)
     })
 }
@@ -171,10 +172,7 @@ pub(super) fn classifier(
     pooled: Option<NodeId>,
 ) -> Result<(NodeId, NodeId), BuildError> {
     let s = b.shape(hidden);
-    let weight = Shape::named(&[(Axis::Out, cfg.labels), (Axis::In, s.dims()[2])]);
-    let weight = b.parameter("classifier.weight", weight)?;
-    let bias =
-        cfg.bias.then(|| b.parameter("classifier.bias", Shape::named(&[(Axis::Out, cfg.labels)]))).transpose()?;
+    let (weight, bias) = dense(b, "classifier", (cfg.labels, s.dims()[2]), cfg.bias, 1)?;
     b.scope("classifier", ScopeKind::Group, |b| {
         let x = match (cfg.from, pooled) {
             (ClassifierInput::Pooled, Some(pooled)) => pooled,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::attention::{Projected, Projection, projection};
 use super::norm::norm;
-use super::params::ResolvedLayer;
+use super::params::{self, ResolvedLayer};
 use super::positions::Rotation;
 use crate::program::composite;
 use crate::program::{BuildError, Builder, NodeId};
@@ -29,8 +29,7 @@ type Built = Result<NodeId, BuildError>;
 /// `x·Wᵀ + b` with parameters at `base`.
 fn dense(b: &mut Builder, name: &str, base: &str, x: NodeId, out: usize, bias: bool) -> Built {
     let d = b.shape(x).dims()[2];
-    let weight = b.parameter(format!("{base}.weight"), Shape::named(&[(Axis::Out, out), (Axis::In, d)]))?;
-    let bias = bias.then(|| b.parameter(format!("{base}.bias"), Shape::named(&[(Axis::Out, out)]))).transpose()?;
+    let (weight, bias) = params::dense(b, base, (out, d), bias, 1)?;
     composite::linear(b, name, x, weight, bias, Axis::Other)
 }
 

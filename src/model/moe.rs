@@ -8,9 +8,11 @@ use serde::{Deserialize, Serialize};
 
 use super::blocks::{Context, dropout};
 use super::ffn::activate;
-use super::params::ResolvedLayer;
+use super::params::{self, ResolvedLayer};
 use crate::program::composite::{self, Shift};
-use crate::program::{Affine, Binary, BuildError, Builder, Constant, NodeId, Op, Pick, Reduction, ScopeKind, Unary};
+use crate::program::{
+    Affine, Binary, BuildError, Builder, Constant, NodeId, Op, ParamRole, Pick, Reduction, ScopeKind, Unary,
+};
 use crate::tensor::{Axis, Shape};
 
 /// A mixture of experts.
@@ -75,48 +77,6 @@ pub enum RouterScores {
 
 type Built = Result<NodeId, BuildError>;
 
-/// The parameters of a mixture at `base`: path, shape, fan-in and whether it is a bias.
-pub(super) fn parameters(c: &ExpertsConfig, l: &ResolvedLayer, d: usize) -> Vec<(String, Shape, usize, bool)> {
-    let ff = c.d_ff.unwrap_or(l.d_ff);
-    let e = (Axis::Expert, c.count);
-    let mut all = vec![("router.weight".to_owned(), Shape::named(&[e, (Axis::In, d)]), d, false)];
-    if c.router_bias {
-        all.push(("router.bias".to_owned(), Shape::named(&[e]), d, true));
-    }
-    if c.correction_bias {
-        all.push(("router.correction".to_owned(), Shape::named(&[e]), d, true));
-    }
-    let [w1, v1, w2] = l.ffn.biases();
-    let matrices = [("w1", ff, d, w1, true), ("v1", ff, d, v1, l.ffn.gated), ("w2", d, ff, w2, true)];
-    for (key, out, from, bias, present) in matrices {
-        if present {
-            let shape = Shape::named(&[e, (Axis::Out, out), (Axis::In, from)]);
-            all.push((format!("experts.{key}.weight"), shape, from, false));
-            if bias {
-                all.push((format!("experts.{key}.bias"), Shape::named(&[e, (Axis::Out, out)]), from, true));
-            }
-        }
-    }
-    if let Some(ff) = c.shared_d_ff {
-        for (key, out, from, bias, present) in
-            [("w1", ff, d, w1, true), ("v1", ff, d, v1, l.ffn.gated), ("w2", d, ff, w2, true)]
-        {
-            if present {
-                let shape = Shape::named(&[(Axis::Out, out), (Axis::In, from)]);
-                all.push((format!("shared.{key}.weight"), shape, from, false));
-                if bias {
-                    all.push((format!("shared.{key}.bias"), Shape::named(&[(Axis::Out, out)]), from, true));
-                }
-            }
-        }
-        if c.shared_gate {
-            let shape = Shape::named(&[(Axis::Out, 1), (Axis::In, d)]);
-            all.push(("shared_gate.weight".to_owned(), shape, d, false));
-        }
-    }
-    all
-}
-
 /// The mixture over `x [batch, token, d_model]`, with parameters at `base`; its result is named `out`.
 pub(super) fn experts(
     b: &mut Builder,
@@ -126,19 +86,17 @@ pub(super) fn experts(
     x: NodeId,
     ctx: &Context<'_>,
 ) -> Built {
-    let specs = parameters(c, l, ctx.d_model);
-    let find = |b: &mut Builder, name: &str| -> Result<Option<NodeId>, BuildError> {
-        let spec = specs.iter().find(|s| s.0 == name);
-        spec.map(|s| b.parameter(format!("{base}.{name}"), s.1)).transpose()
-    };
-    let must = |b: &mut Builder, name: &str| -> Built {
-        let spec = specs.iter().find(|s| s.0 == name).expect("a parameter that every mixture has");
-        b.parameter(format!("{base}.{name}"), spec.1)
-    };
+    let (d, e) = (ctx.d_model, (Axis::Expert, c.count));
     let s = b.shape(x);
     let (batch, tokens) = (s.dims()[0], s.dims()[1]);
-    let (weight, bias) = (must(b, "router.weight")?, find(b, "router.bias")?);
-    let correction = find(b, "router.correction")?;
+    let weight = b.parameter(format!("{base}.router.weight"), Shape::named(&[e, (Axis::In, d)]))?;
+    let each = |b: &mut Builder, name: &str, present: bool| {
+        let role = ParamRole::Bias { fan_in: d };
+        present.then(|| b.declare(format!("{base}.router.{name}"), Shape::named(&[e]), role, 1)).transpose()
+    };
+    let bias = each(b, "bias", c.router_bias)?;
+    let correction = each(b, "correction", c.correction_bias)?;
+    let [w1, v1, w2] = l.ffn.biases();
     let gates = b.scope("router", ScopeKind::Group, |b| router(b, c, x, weight, bias, correction))?;
 
     // Experts × tokens: one product for all.
@@ -147,9 +105,15 @@ pub(super) fn experts(
     let mixed = b.scope("experts", ScopeKind::Group, |b| {
         let x = b.reshape("tokens", x, flat)?;
         b.inline(x);
-        let dense = |b: &mut Builder, name: &str, key: &str, x: NodeId, axis: Axis| -> Built {
-            let weight = must(b, &format!("experts.{key}.weight"))?;
-            let bias = find(b, &format!("experts.{key}.bias"))?;
+        let ff = c.d_ff.unwrap_or(l.d_ff);
+        let dense = |b: &mut Builder, name: &str, (key, bias): (&str, bool), x: NodeId, (axis, out): (Axis, usize)| {
+            let from = b.shape(x).dims()[2];
+            let at = format!("{base}.experts.{key}");
+            let weight = Shape::named(&[e, (Axis::Out, out), (Axis::In, from)]);
+            let weight = b.parameter(format!("{at}.weight"), weight)?;
+            let rows = Shape::named(&[e, (Axis::Out, out)]);
+            let role = ParamRole::Bias { fan_in: from };
+            let bias = bias.then(|| b.declare(format!("{at}.bias"), rows, role, 1)).transpose()?;
             b.scope(name, ScopeKind::Linear, |b| {
                 let y = b.matmul_bt(if bias.is_some() { "product" } else { "" }, x, weight)?;
                 b.name_axes(y, &[Axis::Expert, Axis::Token, axis]);
@@ -164,11 +128,11 @@ pub(super) fn experts(
                 b.binary("", Binary::Add, y, row)
             })
         };
-        let hidden = dense(b, "hidden", "w1", x, Axis::DFf)?;
-        let gate = l.ffn.gated.then(|| dense(b, "gate", "v1", x, Axis::DFf)).transpose()?;
+        let hidden = dense(b, "hidden", ("w1", w1), x, (Axis::DFf, ff))?;
+        let gate = l.ffn.gated.then(|| dense(b, "gate", ("v1", v1), x, (Axis::DFf, ff))).transpose()?;
         let mut act = activate(b, l, hidden, gate)?;
         act = dropout(b, "act_dropped", act, ctx.drop.ffn, ctx.drop.seed)?;
-        let out = dense(b, "out", "w2", act, Axis::DModel)?;
+        let out = dense(b, "out", ("w2", w2), act, (Axis::DModel, d))?;
         let by_token = Shape::named(&[(Axis::Token, rows), (Axis::Expert, c.count)]);
         let by_token = b.reshape("gates_flat", gates, by_token)?;
         let by_expert = b.permute("gates_by_expert", by_token, &[1, 0])?;
@@ -181,24 +145,24 @@ pub(super) fn experts(
         let weighted = b.binary("weighted", Binary::MulOrZero, out, column)?;
         b.reduce("sum", Reduction::Sum, 0, weighted)
     })?;
-    let Some(_) = c.shared_d_ff else {
+    let Some(ff) = c.shared_d_ff else {
         return b.reshape("out", mixed, s);
     };
     let mixed = b.reshape("mixed", mixed, s)?;
     let shared = b.scope("shared", ScopeKind::Group, |b| {
-        let dense = |b: &mut Builder, name: &str, key: &str, x: NodeId, axis: Axis| -> Built {
-            let weight = must(b, &format!("shared.{key}.weight"))?;
-            let bias = find(b, &format!("shared.{key}.bias"))?;
+        let dense = |b: &mut Builder, name: &str, (key, bias): (&str, bool), x: NodeId, (axis, out): (Axis, usize)| {
+            let from = b.shape(x).dims()[2];
+            let (weight, bias) = params::dense(b, &format!("{base}.shared.{key}"), (out, from), bias, 1)?;
             composite::linear(b, name, x, weight, bias, axis)
         };
-        let hidden = dense(b, "hidden", "w1", x, Axis::DFf)?;
-        let gate = l.ffn.gated.then(|| dense(b, "gate", "v1", x, Axis::DFf)).transpose()?;
+        let hidden = dense(b, "hidden", ("w1", w1), x, (Axis::DFf, ff))?;
+        let gate = l.ffn.gated.then(|| dense(b, "gate", ("v1", v1), x, (Axis::DFf, ff))).transpose()?;
         let act = activate(b, l, hidden, gate)?;
-        let out = dense(b, "out", "w2", act, Axis::DModel)?;
+        let out = dense(b, "out", ("w2", w2), act, (Axis::DModel, d))?;
         if !c.shared_gate {
             return Ok(out);
         }
-        let weight = must(b, "shared_gate.weight")?;
+        let (weight, _) = params::dense(b, &format!("{base}.shared_gate"), (1, d), false, 1)?;
         let logit = composite::linear(b, "gate_logit", x, weight, None, Axis::One)?;
         let gate = b.unary("token_gate", Unary::Sigmoid, logit)?;
         b.binary("gated", Binary::Mul, out, gate)

@@ -2,7 +2,7 @@
 
 use super::config::{EpsAt, NormConfig, NormKind};
 use crate::program::composite::{self, Norm};
-use crate::program::{BuildError, Builder, Name, NodeId};
+use crate::program::{BuildError, Builder, Name, NodeId, ParamRole};
 use crate::tensor::{Axis, Shape};
 
 /// A norm over the last axis, with parameters at `base`.
@@ -21,11 +21,11 @@ pub(super) fn norm_of(
     cfg: &NormConfig,
     shape: Shape,
 ) -> Result<NodeId, BuildError> {
-    let mut parameter = |name: &str, present: bool| -> Result<Option<NodeId>, BuildError> {
+    let mut parameter = |name: &str, role: ParamRole, present: bool| -> Result<Option<NodeId>, BuildError> {
         if !present {
             return Ok(None);
         }
-        let id = b.parameter(format!("{base}.{name}"), shape)?;
+        let id = b.declare(format!("{base}.{name}"), shape, role, 1)?;
         if shape.rank() < 2 {
             return Ok(Some(id));
         }
@@ -38,8 +38,8 @@ pub(super) fn norm_of(
         eps: cfg.eps,
         inside_root: cfg.eps_at == EpsAt::InsideRoot,
         unbiased: cfg.unbiased,
-        gamma: parameter("gamma", cfg.has_gamma())?,
-        beta: parameter("beta", cfg.has_beta())?,
+        gamma: parameter("gamma", ParamRole::Gamma, cfg.has_gamma())?,
+        beta: parameter("beta", ParamRole::Beta, cfg.has_beta())?,
         unit_offset: cfg.unit_offset,
     };
     match cfg.kind {

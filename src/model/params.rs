@@ -1,16 +1,11 @@
-//! Which parameters a model has: their paths, shapes and roles, in the order in which the model uses them.
-//!
-//! Nothing here allocates numbers: a [`ParamSpec`] is what a weight source must fill.
+//! The settings of every layer, and the parameters of a model: what the program that its blocks build declares.
 
-use crate::tensor::{Axis, Shape};
-
-use super::config::{
-    AttentionConfig, FfnConfig, ModelConfig, NormConfig, NormPosition, Positions, ProjectAt, QkNorm, StackConfig,
-};
-use super::embedding::summed_width;
-use super::heads::{embedding_width, head_width};
-use super::moe;
+use super::build::{ModelBuilder, Sequences};
+use super::config::{AttentionConfig, FfnConfig, ModelConfig, NormConfig, Positions, StackConfig};
 use super::positions::positions_of;
+use crate::program::{BuildError, Builder, Constant, NodeId};
+pub use crate::program::{ParamRole, ParamSpec};
+use crate::tensor::{Axis, Shape};
 
 /// Sizes of the two vocabularies. A model with one side reads only that side's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,46 +14,6 @@ pub struct VocabSizes {
     pub source: usize,
     /// Words the decoder may read and write.
     pub target: usize,
-}
-
-/// What a parameter is for; initialisers ask.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub enum ParamRole {
-    /// A matrix `[out, in]`, y = x·Wᵀ.
-    Weight {
-        /// Its columns.
-        fan_in: usize,
-        /// Its rows.
-        fan_out: usize,
-    },
-    /// Added to a product; `fan_in` is that of the matrix it goes with.
-    Bias {
-        /// Columns of its matrix.
-        fan_in: usize,
-    },
-    /// Factor of a norm.
-    Gamma,
-    /// Offset of a norm.
-    Beta,
-    /// A token table `[vocab, d_model]`.
-    Embedding,
-    /// A learned position table `[position, d_model]`.
-    Position,
-    /// A token-type table `[type, d_model]`.
-    TokenType,
-}
-
-/// One parameter.
-#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct ParamSpec {
-    /// Its path, such as `encoder.0.self_attn.q.weight`.
-    pub path: String,
-    /// Its shape: `[out, in]` for matrices.
-    pub shape: Shape,
-    /// What it is for.
-    pub role: ParamRole,
-    /// Heads whose rows (`q`, `k`, `v`) stand one after the other in it; 1 where it is not split.
-    pub heads: usize,
 }
 
 /// One layer with every setting filled in.
@@ -201,29 +156,41 @@ pub fn turns_with_length(config: &ModelConfig) -> bool {
     })
 }
 
-/// Every parameter of a model, in the order in which the model uses them.
-pub fn parameters(config: &ModelConfig, vocab: VocabSizes) -> Vec<ParamSpec> {
-    let resolved = resolve(config);
-    let mut list = List { specs: Vec::new(), d_model: config.d_model };
-    list.embeddings(config, &resolved, vocab);
-    list.stack("encoder", &resolved.encoder, resolved.encoder_groups, &config.positions);
-    if resolved.encoder_final_norm {
-        list.norm("encoder.final_norm", &config.norm);
+/// Every parameter of a model, in the order in which its blocks declare them: those of the program of one token.
+///
+/// # Errors
+/// Where the parts of the model do not fit together. Call [`super::validate::validate`] first: it says so better, and
+/// refuses what is too large to build.
+pub fn parameters(config: &ModelConfig, vocab: VocabSizes) -> Result<Vec<ParamSpec>, BuildError> {
+    let mut model = ModelBuilder::new(config, vocab, false);
+    let token = Sequences::one(vec![0]);
+    let side = |present: bool| present.then_some(&token);
+    // Attention without projections reads queries, keys and values as wide as it wants them.
+    if let Some(l) = model.resolved.encoder.first().filter(|l| l.has_attention && !l.attention.projections) {
+        let mut given = |name: &str, width: usize| {
+            let shape = Shape::named(&[(Axis::Batch, 1), (Axis::Token, 1), (Axis::DModel, width)]);
+            model.b.constant(format!("embed.source.{name}"), shape, Constant::Filled(0.0))
+        };
+        let (q, k, v) = (l.heads * l.d_k, l.kv_heads * l.d_k, l.kv_heads * l.d_v);
+        model.given = Some([given("queries", q)?, given("keys", k)?, given("values", v)?]);
     }
-    list.stack("decoder", &resolved.decoder, resolved.decoder_groups, &config.positions);
-    if resolved.decoder_final_norm {
-        list.norm("decoder.final_norm", &config.norm);
-    }
-    if config.pooler.is_some() {
-        list.linear("pooler", config.d_model, config.d_model, true, 1);
-    }
-    if let Some(c) = &config.classifier {
-        list.linear("classifier", c.labels, config.d_model, c.bias, 1);
-    }
-    if !config.output.none {
-        list.head(config, if resolved.has_decoder { vocab.target } else { vocab.source });
-    }
-    list.specs
+    model.forward(side(config.encoder.is_some()), side(config.decoder.is_some()))?;
+    Ok(model.b.program().parameters().collect())
+}
+
+/// `W [out, in]` and, where there is one, `b [out]` of a dense layer with its parameters at `base`; `out` is the rows of so many heads.
+pub(super) fn dense(
+    b: &mut Builder,
+    base: &str,
+    (out, width): (usize, usize),
+    bias: bool,
+    heads: usize,
+) -> Result<(NodeId, Option<NodeId>), BuildError> {
+    let shape = Shape::named(&[(Axis::Out, out), (Axis::In, width)]);
+    let weight = b.declare(format!("{base}.weight"), shape, ParamRole::weight(shape), heads)?;
+    let mut bias_of = |shape| b.declare(format!("{base}.bias"), shape, ParamRole::Bias { fan_in: width }, heads);
+    let bias = bias.then(|| bias_of(Shape::named(&[(Axis::Out, out)]))).transpose()?;
+    Ok((weight, bias))
 }
 
 /// Path of the token table that `side` (`source` or `target`) reads.
@@ -234,264 +201,6 @@ pub fn embedding_path(config: &ModelConfig, side: &str) -> String {
 /// The side whose tokens carry types: the source, or the target of a model that is only a decoder.
 pub fn typed_side(config: &ModelConfig) -> &'static str {
     if config.encoder.is_some() { "source" } else { "target" }
-}
-
-struct List {
-    specs: Vec<ParamSpec>,
-    d_model: usize,
-}
-
-impl List {
-    fn push(&mut self, path: String, shape: Shape, role: ParamRole, heads: usize) {
-        self.specs.push(ParamSpec { path, shape, role, heads });
-    }
-
-    /// The output head over `words` words.
-    fn head(&mut self, config: &ModelConfig, words: usize) {
-        let width = head_width(config);
-        if let Some(t) = &config.output.transform {
-            self.linear("output.transform", width, config.d_model, t.bias, 1);
-            if t.norm {
-                self.norm_of("output.transform_norm", &config.norm, Shape::named(&[(Axis::DModel, width)]));
-            }
-        }
-        if !config.output.tied {
-            let axis = if width == config.d_model { Axis::DModel } else { Axis::Other };
-            self.push(
-                "output.weight".into(),
-                Shape::named(&[(Axis::Vocab, words), (axis, width)]),
-                ParamRole::Weight { fan_in: width, fan_out: words },
-                1,
-            );
-        }
-        if config.output.bias {
-            let shape = Shape::named(&[(Axis::Vocab, words)]);
-            self.push("output.bias".into(), shape, ParamRole::Bias { fan_in: width }, 1);
-        }
-    }
-
-    fn stack(&mut self, side: &str, layers: &[ResolvedLayer], groups: Option<Shared>, model: &Positions) {
-        let mut listed = 0;
-        let shared = layers.iter().find_map(|l| match positions_of(model, l) {
-            Positions::Relative { buckets, shared: true, .. } => Some((*buckets, l.heads)),
-            _ => None,
-        });
-        if let Some((buckets, heads)) = shared {
-            self.relative(side, buckets, heads);
-        }
-        for (i, layer) in layers.iter().enumerate() {
-            let group = weight_group(i, layers.len(), groups);
-            if group >= listed {
-                let own = match positions_of(model, layer) {
-                    Positions::Relative { buckets, shared: false, .. } => Some(*buckets),
-                    _ => None,
-                };
-                self.layer(&format!("{side}.{group}"), layer, own);
-                listed = group + 1;
-            }
-        }
-    }
-
-    fn embeddings(&mut self, config: &ModelConfig, resolved: &Resolved, vocab: VocabSizes) {
-        let (wide, summed) = (embedding_width(config), summed_width(config));
-        let axis = |width: usize| if width == config.d_model { Axis::DModel } else { Axis::Other };
-        let table = |rows: usize| Shape::named(&[(Axis::Vocab, rows), (axis(wide), wide)]);
-        let project = |list: &mut Self, side: &str| {
-            list.linear(&format!("embed.{side}.project"), config.d_model, wide, config.embedding.project_bias, 1);
-        };
-        let projects = |at: ProjectAt| config.embedding.width.is_some() && config.embedding.project == at;
-        if config.embedding.shared {
-            let words = if resolved.has_encoder { vocab.source } else { vocab.target };
-            self.push("embed.weight".into(), table(words), ParamRole::Embedding, 1);
-        }
-        for (side, present, words) in
-            [("source", resolved.has_encoder, vocab.source), ("target", resolved.has_decoder, vocab.target)]
-        {
-            if !present {
-                continue;
-            }
-            if !config.embedding.shared {
-                self.push(format!("embed.{side}.weight"), table(words), ParamRole::Embedding, 1);
-            }
-            if projects(ProjectAt::AfterLookup) {
-                project(self, side);
-            }
-            if let Positions::Learned { max_len, .. } = config.positions {
-                self.push(
-                    format!("embed.{side}.positions.weight"),
-                    Shape::named(&[(Axis::Token, max_len), (axis(summed), summed)]),
-                    ParamRole::Position,
-                    1,
-                );
-            }
-            if config.embedding.token_types > 0 && side == typed_side(config) {
-                self.push(
-                    format!("embed.{side}.token_types.weight"),
-                    Shape::named(&[(Axis::Other, config.embedding.token_types), (axis(summed), summed)]),
-                    ParamRole::TokenType,
-                    1,
-                );
-            }
-            if config.embedding.norm {
-                let shape = Shape::named(&[(Axis::DModel, summed)]);
-                self.norm_of(&format!("embed.{side}.norm"), &config.norm, shape);
-            }
-            if projects(ProjectAt::AfterNorm) {
-                project(self, side);
-            }
-        }
-    }
-
-    fn layer(&mut self, path: &str, layer: &ResolvedLayer, own_buckets: Option<usize>) {
-        let mut n = 0;
-        for (name, present) in [("self_attn", layer.has_attention), ("cross_attn", layer.cross)] {
-            if present {
-                n += 1;
-                let own_buckets = own_buckets.filter(|_| name == "self_attn");
-                self.sublayer(path, n, &layer.norm, layer.norm.on_attention, |list| {
-                    if let Some(buckets) = own_buckets {
-                        list.relative(&format!("{path}.{name}"), buckets, layer.heads);
-                    }
-                    list.attention(&format!("{path}.{name}"), layer);
-                });
-            }
-        }
-        if layer.has_ffn {
-            let normed = layer.norm.position != NormPosition::Parallel;
-            self.sublayer(path, n + 1, &layer.norm, normed, |list| {
-                list.ffn(&format!("{path}.ffn"), layer);
-            });
-        }
-    }
-
-    fn sublayer(&mut self, path: &str, n: usize, norm: &NormConfig, normed: bool, inside: impl FnOnce(&mut Self)) {
-        let at = format!("{path}.norm{n}");
-        match norm.position {
-            NormPosition::Pre | NormPosition::Parallel | NormPosition::ParallelNorms => {
-                if normed {
-                    self.norm(&at, norm);
-                }
-                inside(self);
-            }
-            NormPosition::Sandwich => {
-                if normed {
-                    self.norm(&at, norm);
-                }
-                inside(self);
-                self.norm(&format!("{path}.post_norm{n}"), norm);
-            }
-            NormPosition::Post | NormPosition::Output => {
-                inside(self);
-                self.norm(&at, norm);
-            }
-        }
-    }
-
-    fn norm(&mut self, path: &str, norm: &NormConfig) {
-        self.norm_of(path, norm, Shape::named(&[(Axis::DModel, self.d_model)]));
-    }
-
-    /// A norm with parameters of this shape; one of two axes has a row for each head.
-    fn norm_of(&mut self, path: &str, norm: &NormConfig, shape: Shape) {
-        if norm.has_gamma() {
-            self.push(format!("{path}.gamma"), shape, ParamRole::Gamma, 1);
-        }
-        if norm.has_beta() {
-            self.push(format!("{path}.beta"), shape, ParamRole::Beta, 1);
-        }
-    }
-
-    fn linear(&mut self, path: &str, out: usize, width: usize, bias: bool, heads: usize) {
-        self.push(
-            format!("{path}.weight"),
-            Shape::named(&[(Axis::Out, out), (Axis::In, width)]),
-            ParamRole::Weight { fan_in: width, fan_out: out },
-            heads,
-        );
-        if bias {
-            self.push(
-                format!("{path}.bias"),
-                Shape::named(&[(Axis::Out, out)]),
-                ParamRole::Bias { fan_in: width },
-                heads,
-            );
-        }
-    }
-
-    fn attention(&mut self, path: &str, layer: &ResolvedLayer) {
-        let d = self.d_model;
-        let a = &layer.attention;
-        let (h, kv) = (layer.heads, layer.kv_heads);
-        let [q_bias, k_bias, v_bias] = a.biases();
-        if let Some(c) = &a.latent {
-            if let Some(rank) = c.q_rank {
-                self.linear(&format!("{path}.q_a"), rank, d, q_bias, 1);
-                self.norm_of(&format!("{path}.q_a_norm"), &layer.norm, Shape::named(&[(Axis::DModel, rank)]));
-                self.linear(&format!("{path}.q_b"), h * layer.d_k, rank, false, h);
-            } else {
-                self.linear(&format!("{path}.q"), h * layer.d_k, d, q_bias, h);
-            }
-            self.linear(&format!("{path}.kv_a"), c.kv_rank + c.rope, d, k_bias, 1);
-            self.norm_of(&format!("{path}.kv_a_norm"), &layer.norm, Shape::named(&[(Axis::DModel, c.kv_rank)]));
-            let both = h * (layer.d_k.saturating_sub(c.rope) + layer.d_v);
-            self.linear(&format!("{path}.kv_b"), both, c.kv_rank, false, h);
-            self.sinks_and_out(path, layer);
-            return;
-        }
-        if a.projections {
-            self.linear(&format!("{path}.q"), h * layer.d_k, d, q_bias, h);
-            self.linear(&format!("{path}.k"), kv * layer.d_k, d, k_bias, kv);
-            self.linear(&format!("{path}.v"), kv * layer.d_v, d, v_bias, kv);
-        }
-        let width = |heads: usize| match a.qk_norm {
-            QkNorm::None => None,
-            QkNorm::PerHead => Some(Shape::named(&[(Axis::DK, layer.d_k)])),
-            QkNorm::PerHeadOwn => Some(Shape::named(&[(Axis::Head, heads), (Axis::DK, layer.d_k)])),
-            QkNorm::Full => Some(Shape::named(&[(Axis::DModel, heads * layer.d_k)])),
-        };
-        for (name, heads) in [("q_norm", h), ("k_norm", kv)] {
-            if let Some(shape) = width(heads) {
-                self.norm_of(&format!("{path}.{name}"), &layer.qk_norm(), shape);
-            }
-        }
-        self.sinks_and_out(path, layer);
-    }
-
-    /// What every attention has after its projections.
-    fn sinks_and_out(&mut self, path: &str, layer: &ResolvedLayer) {
-        let a = &layer.attention;
-        if a.sinks {
-            let shape = Shape::named(&[(Axis::Head, layer.heads)]);
-            self.push(format!("{path}.sinks"), shape, ParamRole::Bias { fan_in: layer.d_k }, 1);
-        }
-        if a.out_projection {
-            self.linear(&format!("{path}.o"), self.d_model, layer.heads * layer.d_v, a.out_bias, 1);
-        }
-    }
-
-    /// A table of a relative bias.
-    fn relative(&mut self, path: &str, buckets: usize, heads: usize) {
-        let shape = Shape::named(&[(Axis::Other, buckets), (Axis::Head, heads)]);
-        self.push(format!("{path}.relative.weight"), shape, ParamRole::Position, 1);
-    }
-
-    fn ffn(&mut self, path: &str, layer: &ResolvedLayer) {
-        let (d, ff, f) = (self.d_model, layer.d_ff, &layer.ffn);
-        if let Some(c) = &f.experts {
-            for (name, shape, fan_in, bias) in moe::parameters(c, layer, d) {
-                let fan_out = shape.dims().iter().rev().nth(1).copied().unwrap_or(1);
-                let role = if bias { ParamRole::Bias { fan_in } } else { ParamRole::Weight { fan_in, fan_out } };
-                self.push(format!("{path}.{name}"), shape, role, 1);
-            }
-            return;
-        }
-        let [w1, v1, w2] = f.biases();
-        self.linear(&format!("{path}.w1"), ff, d, w1, 1);
-        if f.gated {
-            self.linear(&format!("{path}.v1"), ff, d, v1, 1);
-        }
-        self.linear(&format!("{path}.w2"), d, ff, w2, 1);
-    }
 }
 
 #[cfg(test)]
@@ -508,7 +217,7 @@ mod tests {
 
     fn paths(text: &str) -> Vec<String> {
         let vocab = VocabSizes { source: 24, target: 24 };
-        parameters(&config(text), vocab).into_iter().map(|p| p.path).collect()
+        parameters(&config(text), vocab).expect("a model").into_iter().map(|p| p.path).collect()
     }
 
     #[test]
@@ -544,7 +253,11 @@ mod tests {
         );
         let shape = |config: &ModelConfig, path: &str| {
             let vocab = VocabSizes { source: 9, target: 9 };
-            parameters(config, vocab).into_iter().find(|p| p.path == path).map(|p| p.shape.dims().to_vec())
+            parameters(config, vocab)
+                .expect("a model")
+                .into_iter()
+                .find(|p| p.path == path)
+                .map(|p| p.shape.dims().to_vec())
         };
         assert_eq!(shape(&config, "encoder.0.self_attn.q.weight"), Some(vec![80, 68]));
         assert_eq!(shape(&config, "encoder.0.self_attn.o.weight"), Some(vec![68, 48]));

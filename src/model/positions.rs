@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::config::{PairLayout, Positions};
-use super::params::ResolvedLayer;
+use super::params::{ParamRole, ResolvedLayer};
 use crate::program::composite::{self, Places};
 use crate::program::{Binary, BuildError, Builder, Constant, NodeId, Pick, ScopeKind};
 use crate::tensor::{Axis, Shape};
@@ -390,7 +390,7 @@ impl Relative {
         let Relative { buckets, max_distance } = self;
         let keys = first + tokens;
         let table = Shape::named(&[(Axis::Other, buckets), (Axis::Head, heads)]);
-        let table = b.parameter(format!("{at}.weight"), table)?;
+        let table = b.declare(format!("{at}.weight"), table, ParamRole::Position, 1)?;
         b.scope(name, ScopeKind::Group, |b| {
             let ids: Vec<i64> = (first..keys)
                 .flat_map(|i| (0..keys).map(move |j| bucket(j as i64 - i as i64, buckets, max_distance, causal)))

@@ -5,8 +5,9 @@ use super::config::{
     ModelConfig, NormConfig, NormKind, NormPosition, Positions, QkNorm, RotaryScaling, Scale, StackConfig,
 };
 use super::heads::{embedding_width, head_width};
-use super::params::{ResolvedLayer, Shared, VocabSizes, resolve, weight_group};
+use super::params::{Shared, VocabSizes, parameters, resolve, weight_group};
 use super::positions::positions_of;
+use crate::program::{Name, Site, Stack};
 use crate::text::Msg;
 
 /// Something wrong with a configuration.
@@ -28,7 +29,7 @@ fn problem(field: impl Into<String>, msg: Msg) -> ConfigProblem {
 const MAX_LAYERS: usize = 10_000;
 const MAX_WORDS: usize = 1 << 26;
 const MAX_WIDTH: usize = 1 << 20;
-const MAX_PARAMETERS: usize = 1 << 33;
+const MAX_PARAMETERS: u128 = 1 << 33;
 
 /// Everything wrong with `config`; empty where it can be built.
 pub fn validate(config: &ModelConfig, vocab: VocabSizes) -> Vec<ConfigProblem> {
@@ -537,31 +538,37 @@ fn positions(found: &mut Vec<ConfigProblem>, config: &ModelConfig) {
     }
 }
 
-/// Width of all of a layer's feed-forward networks together.
-fn ffn_width(l: &ResolvedLayer) -> Option<usize> {
-    match &l.ffn.experts {
-        None => Some(l.d_ff),
-        Some(c) => c.count.checked_mul(c.d_ff.unwrap_or(l.d_ff))?.checked_add(c.shared_d_ff.unwrap_or(0)),
-    }
-}
-
-/// Numbers of all parameters together, with checked arithmetic.
+/// Numbers of all parameters together: those of one layer of each group, as often as it is repeated.
 fn size(found: &mut Vec<ConfigProblem>, config: &ModelConfig, vocab: VocabSizes) {
-    let r = resolve(config);
-    let total = r.encoder.iter().chain(&r.decoder).try_fold(0usize, |n, l| {
-        let attention = l.heads.checked_mul(l.d_k)?.checked_add(l.heads.checked_mul(l.d_v)?)?;
-        let wide = attention.checked_mul(4)?.checked_add(ffn_width(l)?.checked_mul(3)?)?;
-        n.checked_add(wide.checked_mul(config.d_model)?)
-    });
-    let words = vocab.source.checked_add(vocab.target).and_then(|w| w.checked_mul(2 * config.d_model));
-    let rows = match config.positions {
-        Positions::Learned { max_len, .. } => max_len,
-        _ => 0,
+    let mut once = config.clone();
+    for stack in [&mut once.encoder, &mut once.decoder].into_iter().flatten() {
+        stack.weight_groups = None;
+        stack.layers.iter_mut().for_each(|l| l.repeat = 1);
+    }
+    let specs = match parameters(&once, vocab) {
+        Ok(specs) => specs,
+        Err(why) => {
+            let msg = match why.too_many {
+                Some(n) => Msg::new("config.size").arg("value", format!("> {n}")).arg("most", MAX_PARAMETERS),
+                None => Msg::new("scenario.build").arg("why", why),
+            };
+            found.push(problem("model", msg));
+            return;
+        }
     };
-    let tables = (2 * rows + config.embedding.token_types).checked_mul(config.d_model);
-    let all = total.zip(words).zip(tables).and_then(|((a, b), c)| a.checked_add(b)?.checked_add(c));
-    if all.is_none_or(|n| n > MAX_PARAMETERS) {
-        let value = all.map_or_else(|| "> 2^64".to_owned(), |n| n.to_string());
-        found.push(problem("model", Msg::new("config.size").arg("value", value).arg("most", MAX_PARAMETERS)));
+    let repeats = |stack: &Option<StackConfig>, layer: u32| {
+        stack.as_ref().and_then(|s| s.layers.get(layer as usize)).map_or(1, |l| l.repeat as u128)
+    };
+    let numbers = specs.iter().map(|s| {
+        let times = match Name::parse(&s.path).site {
+            Site::Layer(Stack::Encoder, layer, _) => repeats(&config.encoder, layer),
+            Site::Layer(Stack::Decoder, layer, _) => repeats(&config.decoder, layer),
+            _ => 1,
+        };
+        s.shape.len() as u128 * times
+    });
+    let all: u128 = numbers.sum();
+    if all > MAX_PARAMETERS {
+        found.push(problem("model", Msg::new("config.size").arg("value", all).arg("most", MAX_PARAMETERS)));
     }
 }

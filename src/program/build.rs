@@ -7,8 +7,8 @@ use smallvec::{SmallVec, smallvec};
 
 use super::infer::infer;
 use super::{
-    Affine, Binary, Constant, Inputs, Leaf, Local, Mask, Name, Node, NodeId, Op, Order, Pick, Program, Random,
-    Reduction, Role, Scope, ScopeId, ScopeKind, Unary,
+    Affine, Binary, Constant, Declared, Inputs, Leaf, Local, Mask, Name, Node, NodeId, Op, Order, ParamRole, Pick,
+    Program, Random, Reduction, Role, Scope, ScopeId, ScopeKind, Unary,
 };
 use crate::tensor::{Axis, DType, MAX_RANK, Shape};
 
@@ -27,6 +27,8 @@ pub struct BuildError {
     pub operands: String,
     /// What does not fit.
     pub why: String,
+    /// Elements of the result, where there are too many.
+    pub too_many: Option<u128>,
 }
 
 type Built = Result<NodeId, BuildError>;
@@ -160,7 +162,7 @@ impl Builder {
             })
             .collect::<Vec<_>>()
             .join(" and ");
-        BuildError { path: name.to_string(), op: op.name(), operands, why: why.into() }
+        BuildError { path: name.to_string(), op: op.name(), operands, why: why.into(), too_many: None }
     }
 
     /// Appends a node after inferring the shape of its result.
@@ -189,7 +191,9 @@ impl Builder {
             inputs.iter().map(|&i| (self.program.node(i).shape, self.program.node(i).dtype)).collect();
         let (shape, dtype) = infer(&op, &operands, leaf).map_err(|why| self.fail(&name, &op, &inputs, why))?;
         if shape.checked_len().is_none_or(|n| n > MAX_ELEMENTS) {
-            return Err(self.fail(&name, &op, &inputs, format!("{shape} is too large")));
+            let elements = shape.dims().iter().fold(1u128, |n, d| n.saturating_mul(*d as u128));
+            let error = self.fail(&name, &op, &inputs, format!("{shape} is too large"));
+            return Err(BuildError { too_many: Some(elements), ..error });
         }
         let id = NodeId(self.program.nodes.len() as u32);
         match self.program.by_path.entry(Arc::clone(&path)) {
@@ -207,11 +211,19 @@ impl Builder {
         Ok(id)
     }
 
-    /// A parameter; its name is absolute, so that shared parameters are one node.
+    /// A matrix of weights `[…, out, in]`; its name is absolute, so that shared parameters are one node.
     ///
     /// # Errors
     /// Where it is there with another shape.
     pub fn parameter(&mut self, name: impl Into<Local>, shape: Shape) -> Built {
+        self.declare(name, shape, ParamRole::weight(shape), 1)
+    }
+
+    /// A parameter of any kind, of `heads` heads whose rows follow one another in it; its name is absolute.
+    ///
+    /// # Errors
+    /// Where it is there with another shape.
+    pub fn declare(&mut self, name: impl Into<Local>, shape: Shape, role: ParamRole, heads: usize) -> Built {
         let name = Name::default().with(&name.into());
         let op = Op::Leaf(Leaf::Parameter);
         if let Some(id) = self.program.find(&name.to_string()) {
@@ -221,7 +233,9 @@ impl Builder {
             }
             return Err(self.fail(&name, &op, &[id], format!("wanted {shape}")));
         }
-        self.append(name, op, smallvec![], Some((shape, DType::Float)))
+        let node = self.append(name, op, smallvec![], Some((shape, DType::Float)))?;
+        self.program.declared.push(Declared { node, role, heads });
+        Ok(node)
     }
 
     /// An input of the run.

@@ -13,6 +13,7 @@ mod local;
 pub mod name;
 mod op;
 pub mod optimiser;
+mod parameter;
 mod part;
 mod path;
 mod role;
@@ -36,6 +37,8 @@ pub use build::{BuildError, Builder};
 pub use cost::{Cost, cost, tile_traffic};
 pub use name::{Block, Local, Name, Pass, Role, Side, Site, Stack, Step, Within};
 pub use op::{Affine, Binary, Constant, Leaf, Mask, Op, Order, Pick, Random, RandomKind, Reduction, Unary, reason};
+use parameter::Declared;
+pub use parameter::{ParamRole, ParamSpec};
 pub use part::Part;
 pub use serial::{Blob, ProgramDoc};
 
@@ -184,6 +187,7 @@ pub struct Program {
     scopes: Vec<Scope>,
     by_path: HashMap<Arc<str>, NodeId>,
     users: Vec<SmallVec<[NodeId; 4]>>,
+    declared: Vec<Declared>,
 }
 
 impl Program {

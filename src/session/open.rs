@@ -119,7 +119,11 @@ pub(super) fn open_beside(
     }
     let mut read = |given: Given<'_>| Arc::new(inputs(&given, &source_words, &target_words, &mut problems));
     let common = read(Given::of(&scenario));
-    let mut specs = parameters(&scenario.model, vocab);
+    let listed = |model: &ModelConfig, at: &str| {
+        let why = |e: BuildError| Problem::new(at, Msg::new("scenario.build").arg("why", e));
+        parameters(model, vocab).map_err(why)
+    };
+    let mut specs = listed(&scenario.model, "model").map_err(|p| vec![p])?;
     let mut changed = Vec::new();
     let mut unlike = Vec::new();
     for (i, run) in scenario.runs.iter().enumerate() {
@@ -130,7 +134,8 @@ pub(super) fn open_beside(
         let at = format!("runs[{i}].with");
         changed.push(read(Given::changed(&scenario, run.with(), &at)));
         if let Some(model) = &run.with().model {
-            unlike.extend(join(&mut specs, parameters(model, vocab), &at).err());
+            let more = listed(model, &format!("{at}.model"));
+            unlike.extend(more.and_then(|more| join(&mut specs, more, &at)).err());
         }
     }
     problems.extend(unlike);

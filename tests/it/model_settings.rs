@@ -103,8 +103,11 @@ fn far(ours: &Value<f32>, theirs: &[f32]) -> f64 {
 fn every_tensor_equals_what_transformers_computes(#[files("tests/data/model_settings/*.safetensors")] file: PathBuf) {
     let case = read(&file);
     assert_eq!(validate(&case.config, VOCAB), []);
-    let mut listed: Vec<(String, Vec<usize>)> =
-        parameters(&case.config, VOCAB).into_iter().map(|p| (p.path, p.shape.dims().to_vec())).collect();
+    let mut listed: Vec<(String, Vec<usize>)> = parameters(&case.config, VOCAB)
+        .expect("a model")
+        .into_iter()
+        .map(|p| (p.path, p.shape.dims().to_vec()))
+        .collect();
     let mut given: Vec<(String, Vec<usize>)> =
         case.weights.iter().map(|(p, v)| (p.to_string(), v.shape().dims().to_vec())).collect();
     listed.sort();
