@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value as Json};
 
 use super::family::{Expr, Family, embedded};
-use crate::scenario::diagnostic::distance;
 use crate::text::{Msg, escape};
 
 /// Names that expressions have without a configuration.
@@ -37,7 +36,7 @@ pub fn unknown(model_type: &str, config: &Map<String, Json>) -> Msg {
     // A slip in a known name says more than any keys; of families with the same keys, the name says which.
     let apart = |f: &Family| {
         let names = f.model_types.iter().map(String::as_str).chain([f.name.as_str()]);
-        names.map(|name| distance(model_type, name)).min().unwrap_or(usize::MAX)
+        names.map(|name| strsim::levenshtein(model_type, name)).min().unwrap_or(usize::MAX)
     };
     let most = model_type.chars().count() / 4;
     let likely = |family: &Family, score: isize| {

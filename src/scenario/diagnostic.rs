@@ -116,7 +116,7 @@ pub fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Opti
     let lower = name.to_lowercase();
     known
         .into_iter()
-        .map(|k| (distance(&lower, &k.to_lowercase()), k))
+        .map(|k| (strsim::levenshtein(&lower, &k.to_lowercase()), k))
         .filter(|(d, k)| {
             let longer = k.chars().count().max(name.chars().count());
             // Two words without a character in common are no slip of each other.
@@ -124,22 +124,6 @@ pub fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Opti
         })
         .min()
         .map(|(_, k)| k)
-}
-
-/// Levenshtein distance in characters.
-pub fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut corner = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let next = (corner + usize::from(x != *y)).min(row[j] + 1).min(row[j + 1] + 1);
-            corner = row[j + 1];
-            row[j + 1] = next;
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]

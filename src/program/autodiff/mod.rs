@@ -83,6 +83,7 @@ pub fn backward(b: &mut Builder, loss: NodeId) -> Result<Gradients, BuildError> 
             op: "gradient",
             operands: format!("{} {}", node.path, node.shape),
             why: "only one number has a gradient".into(),
+            too_many: None,
         });
     }
     let readers = plan(program, loss);
