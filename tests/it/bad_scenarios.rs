@@ -13,7 +13,7 @@ type Case = (&'static str, &'static str, &'static str, &'static str, &'static st
 #[rustfmt::skip]
 const CASES: &[Case] = &[
     ("a_million_layers", "8:19", "model.encoder.layers", "1000000 layers; 10000 are the most", "each group of layers counts `repeat` times"),
-    ("a_model_too_large", "4:5", "model", "the model has 11000020000000 parameters; 8589934592 are the most", "choose fewer layers, a smaller width or voca"),
+    ("a_model_too_large", "4:5", "model", "the model has > 1000000000000 parameters; 8589934592 are the most", "choose fewer layers, a smaller width or voca"),
     ("attention_too_large", "11:30", "source.length", "the run `encode` over 1000000 tokens would record about 24000286000000", "use fewer tokens, heads or layers"),
     ("base_of_0", "9:31", "model.positions.base", "the base must be a number above 0, not 0", "usual is 10000"),
     ("byte_order_mark", "6:9", "model.haeds", "there is no field `haeds` here", "did you mean `heads`? known here: d_model, h"),
