@@ -43,6 +43,7 @@ fn weights(config: &ModelConfig, vocab: VocabSizes) -> Bindings<f32> {
         ((state >> 40) as f32 / (1_u64 << 24) as f32 - 0.5) * 0.08
     };
     parameters(config, vocab)
+        .expect("a model")
         .into_iter()
         .map(|spec| {
             let data: Vec<f32> = (0..spec.shape.len()).map(|_| next()).collect();

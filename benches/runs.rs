@@ -43,9 +43,13 @@ fn bert(c: &mut Criterion) {
         init: vec![InitRule { paths: "*".into(), with: Init::Normal { mean: 0.0, std: 0.02 } }],
         ..Weights::default()
     };
-    let (bindings, _) =
-        weights::load::<f32>(&given, &parameters(&config, vocab), &|_| unreachable!("no files"), &|_| None)
-            .expect("weights");
+    let (bindings, _) = weights::load::<f32>(
+        &given,
+        &parameters(&config, vocab).expect("a model"),
+        &|_| unreachable!("no files"),
+        &|_| None,
+    )
+    .expect("weights");
     let source = Sequences::one((0..128).map(|i| i * 7 % 1000).collect());
     let (program, outputs) = forward(&Forward {
         loss: &tui_transformer::model::loss::Loss::MeanCrossEntropy,

@@ -48,7 +48,7 @@ fn weights<T: Real>(config: &ModelConfig, vocab: VocabSizes) -> Bindings<T> {
         let data: Vec<T> = (0..spec.shape.len()).map(|_| next()).collect();
         (Arc::from(&*spec.path), Value::Float(Tensor::new(spec.shape, data)))
     };
-    parameters(config, vocab).into_iter().map(one).collect()
+    parameters(config, vocab).expect("a model").into_iter().map(one).collect()
 }
 
 /// A case: runs once.
