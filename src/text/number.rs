@@ -177,7 +177,7 @@ mod tests {
             let tie = (n as f64 + 0.5) / unit;
             let near = f64::from_bits((tie.to_bits() as i64 + ulps) as u64);
             for x in [near, x, n as f64 / unit * 1.37, x % 3.0] {
-                let printed = if x.is_finite() { format!("{}", NumberFormat::Decimals(digits).format(x)).parse().unwrap_or(x) } else { x };
+                let printed = if x.is_finite() { NumberFormat::Decimals(digits).format(x).parse().unwrap_or(x) } else { x };
                 proptest::prop_assert_eq!(round_to(x, digits).to_bits(), printed.to_bits(), "{} {}", x, digits);
             }
         }

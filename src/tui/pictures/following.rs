@@ -65,35 +65,37 @@ pub fn draw(app: &App, areas: &[Rect], buf: &mut Buffer, look: &Look, shown: &mu
                 return;
             }
             let place = Rect { x: area.x + column * width, width: width - 2, ..area };
+            let tables: &mut dyn Tables = if follows { &mut next } else { &mut before };
+            if !stack(app, tables, place, buf, look, shown) {
+                break;
+            }
             if said != Some(follows) {
                 let key = if follows { "tui.following" } else { "tui.preceding" };
                 put(buf, area, (place.x, area.y), tr(look.lang, key), place.width, look.theme.dim, look);
                 said = Some(follows);
             }
-            let tables: &mut dyn Tables = if follows { &mut next } else { &mut before };
-            stack(app, tables, place, buf, look, shown);
         }
     }
 }
 
 /// Tables that are looked at before they are taken.
 trait Tables {
-    /// The next one, where it has at most so many lines.
+    /// The next one, where so many lines are enough for it.
     fn next_within(&mut self, lines: u16) -> Option<(usize, TableModel)>;
 }
 
 impl<I: Iterator<Item = (usize, TableModel)>> Tables for Peekable<I> {
     fn next_within(&mut self, most: u16) -> Option<(usize, TableModel)> {
-        self.next_if(|(_, table)| lines(table) <= most)
+        self.next_if(|(_, table)| fewest(table) <= most)
     }
 }
 
-/// Pictures below each other.
-fn stack(app: &App, tables: &mut dyn Tables, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) {
+/// Pictures below each other; false where there is no room for any.
+fn stack(app: &App, tables: &mut dyn Tables, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) -> bool {
     let mut stack: Vec<(usize, TableModel, u16)> = Vec::new();
     let mut left = area.height - 1;
     while let Some((at, table)) = tables.next_within(left) {
-        let height = lines(&table);
+        let height = lines(&table).min(left);
         left -= height;
         stack.push((at, table, height));
     }
@@ -116,11 +118,17 @@ fn stack(app: &App, tables: &mut dyn Tables, area: Rect, buf: &mut Buffer, look:
         picture(app, *at, table, place, buf, look, shown);
         y += height;
     }
+    !stack.is_empty()
 }
 
 /// Lines that a table would like: its title, its legend, the labels of its columns, its rows, a blank line.
 fn lines(table: &TableModel) -> u16 {
     u16::try_from(table.plane.rows + 4).unwrap_or(u16::MAX).clamp(6, MOST)
+}
+
+/// Lines that are enough: two rows share one where there are no numbers.
+fn fewest(table: &TableModel) -> u16 {
+    u16::try_from(table.plane.rows.div_ceil(2) + 4).unwrap_or(u16::MAX).clamp(6, MOST)
 }
 
 /// A table under the title of its step.

@@ -203,9 +203,10 @@ impl<'a> Labelled<'a> {
             // The sentences of a batch below each other have no words in common.
             let sentences =
                 table.plane.row_axis.is_some_and(|(a, _)| shape.axes()[a] == Axis::Batch && shape.dims()[a] > 1);
-            let labels = match sentences {
-                true => Labels::None,
-                false => d.session.axis_labels(table.run, table.node, axis, table.plane.batch),
+            let labels = if sentences {
+                Labels::None
+            } else {
+                d.session.axis_labels(table.run, table.node, axis, table.plane.batch)
             };
             // The number of an only place says nothing.
             let told = shape.dims()[axis] > 1 || !matches!(labels, Labels::None);

@@ -164,9 +164,10 @@ fn sides(
         (Kind::Edited, before, Side::Value(now))
     } else {
         let rounding = nav.round().unwrap_or(Rounding::Decimals(4));
-        let rounded = match state.has_rounded(nav, run, rounding) {
-            true => Side::Value(nav.session.rounded(run, rounding).ok()?.get(node)?),
-            false => Side::Missing,
+        let rounded = if state.has_rounded(nav, run, rounding) {
+            Side::Value(nav.session.rounded(run, rounding).ok()?.get(node)?)
+        } else {
+            Side::Missing
         };
         (Kind::Rounded(rounding), Side::Value(now), rounded)
     };
