@@ -1,6 +1,24 @@
 //! A value that is made once: at once, or in the background while somebody watches.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock, OnceLock};
+
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+/// Threads of what nobody waits for: one less than there are, so that the next frame, and what is read for it at once on
+/// all cores, waits for none of it.
+static BACKGROUND: LazyLock<Option<ThreadPool>> = LazyLock::new(|| {
+    let threads = rayon::current_num_threads().saturating_sub(1).max(1);
+    let name = |i: usize| format!("background {i}");
+    ThreadPoolBuilder::new().num_threads(threads).thread_name(name).build().ok()
+});
+
+/// Does a job in the background.
+pub(in crate::app) fn in_background(job: impl FnOnce() + Send + 'static) {
+    match &*BACKGROUND {
+        Some(pool) => pool.spawn(job),
+        None => rayon::spawn(job),
+    }
+}
 
 /// The place of a value.
 #[derive(Debug)]
@@ -49,7 +67,7 @@ impl<T: Send + Sync + 'static> Slot<T> {
         }
         let cell = Arc::new(OnceLock::new());
         let own = Arc::clone(&cell);
-        rayon::spawn(move || {
+        in_background(move || {
             let _ = own.set(make().map(Arc::new));
         });
         Some(Slot::Coming(cell))

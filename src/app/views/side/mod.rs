@@ -13,6 +13,7 @@ use crate::app::measure::AT_ONCE;
 use crate::app::messages::Level;
 use crate::app::navigator::Navigator;
 use crate::app::of_session::OfSession;
+use crate::app::slot::in_background;
 use crate::app::view::View;
 use crate::app::views::{Context, Hint, ViewState};
 use crate::debug::side::{Mapping, next_difference, previous_difference};
@@ -58,7 +59,7 @@ impl State {
         }
         let (sender, coming) = channel();
         *self.coming.get_mut(session) = Some(coming);
-        rayon::spawn(move || {
+        in_background(move || {
             if let Some(made) = make() {
                 // Nobody may wait any more.
                 let _ = sender.send(made);
