@@ -1,15 +1,15 @@
 //! The values of a run as a file of tensors, named by our paths: safetensors or npz.
 
-use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::io::{self, Cursor, Write};
 
 use ndarray::{ArrayD, IxDyn};
 use ndarray_npy::{WritableElement, WriteNpyExt};
-use safetensors::{Dtype, View};
+use safetensors::Dtype;
 
 use crate::program::NodeId;
-use crate::tensor::{Real, Tensor, Value};
+use crate::tensor::{DType, Precision, Real, Tensor, Value};
 use crate::trace::{AnyTrace, AnyValue, Trace};
 
 /// Kinds of files that a run is recorded in.
@@ -39,13 +39,10 @@ impl Kind {
 pub fn write(kind: Kind, trace: &AnyTrace, nodes: &[NodeId], out: &mut dyn Write) -> io::Result<()> {
     match kind {
         Kind::Safetensors => {
-            let views = nodes.iter().map(|id| (trace.program().node(*id).path.to_string(), Node { trace, id: *id }));
             let order: Vec<&str> = nodes.iter().map(|id| &*trace.program().node(*id).path).collect();
-            let order = serde_json::to_string(&order).map_err(io::Error::other)?;
-            let metadata =
-                HashMap::from([("format".to_owned(), "tui-transformer".to_owned()), ("order".to_owned(), order)]);
-            let bytes = safetensors::serialize(views, Some(metadata)).map_err(io::Error::other)?;
-            out.write_all(&bytes)
+            let order = serde_json::to_string(&order)?;
+            let metadata = BTreeMap::from([("format", "tui-transformer"), ("order", order.as_str())]);
+            safetensors(trace, nodes, &metadata, out)
         }
         Kind::Npz => {
             let mut archive = zip::ZipWriter::new(Cursor::new(Vec::new()));
@@ -76,44 +73,71 @@ fn array<T: Real + WritableElement>(trace: &Trace<T>, id: NodeId, out: &mut dyn 
     }
 }
 
-/// A node whose bytes are made when they are written.
-struct Node<'a> {
-    trace: &'a AnyTrace,
-    id: NodeId,
+/// Writes a safetensors file, one value after the other: the header is known before any value is.
+fn safetensors(
+    trace: &AnyTrace,
+    nodes: &[NodeId],
+    metadata: &BTreeMap<&str, &str>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let program = trace.program();
+    // The largest elements first, as the format wants it: then all are aligned.
+    let mut nodes: Vec<(Dtype, NodeId)> = nodes.iter().map(|id| (stored(trace, *id), *id)).collect();
+    nodes.sort_by(|(a, x), (b, y)| b.cmp(a).then_with(|| program.node(*x).path.cmp(&program.node(*y).path)));
+    let mut header = format!("{{\"__metadata__\":{}", serde_json::to_string(metadata)?);
+    let mut offset = 0;
+    for (dtype, id) in &nodes {
+        let node = program.node(*id);
+        let end = offset + node.shape.len() * dtype.bitsize() / 8;
+        let (name, dtype) = (serde_json::to_string(&*node.path)?, serde_json::to_string(dtype)?);
+        let shape = serde_json::to_string(node.shape.dims())?;
+        write!(header, ",{name}:{{\"dtype\":{dtype},\"shape\":{shape},\"data_offsets\":[{offset},{end}]}}")
+            .map_err(io::Error::other)?;
+        offset = end;
+    }
+    header.push('}');
+    let mut header = header.into_bytes();
+    header.resize(header.len().next_multiple_of(size_of::<u64>()), b' ');
+    out.write_all(&(header.len() as u64).to_le_bytes())?;
+    out.write_all(&header)?;
+    for (_, id) in nodes {
+        match trace.value(id) {
+            AnyValue::F32(Value::Float(t)) => little_endian(t.pieces(), |x| x.to_le_bytes(), out),
+            AnyValue::F64(Value::Float(t)) => little_endian(t.pieces(), |x| x.to_le_bytes(), out),
+            AnyValue::F32(Value::Int(t)) | AnyValue::F64(Value::Int(t)) => {
+                little_endian(t.pieces(), |x| x.to_le_bytes(), out)
+            }
+            AnyValue::F32(Value::Bool(t)) | AnyValue::F64(Value::Bool(t)) => {
+                little_endian(t.pieces(), |x| [u8::from(x)], out)
+            }
+        }?;
+    }
+    Ok(())
 }
 
-impl View for Node<'_> {
-    fn dtype(&self) -> Dtype {
-        use crate::tensor::{DType, Precision};
-        match (self.trace.program().node(self.id).dtype, self.trace.precision()) {
-            (DType::Float, Precision::F32) => Dtype::F32,
-            (DType::Float, Precision::F64) => Dtype::F64,
-            (DType::Int, _) => Dtype::I64,
-            (DType::Bool, _) => Dtype::BOOL,
-        }
-    }
+/// Elements that are written at a time.
+const WRITTEN: usize = 1 << 14;
 
-    fn shape(&self) -> &[usize] {
-        self.trace.program().node(self.id).shape.dims()
+fn little_endian<'a, E: Copy + 'a, const N: usize>(
+    pieces: impl Iterator<Item = &'a [E]>,
+    bytes: impl Fn(E) -> [u8; N],
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut buffer = Vec::with_capacity(WRITTEN * N);
+    for part in pieces.flat_map(|piece| piece.chunks(WRITTEN)) {
+        buffer.clear();
+        part.iter().for_each(|x| buffer.extend_from_slice(&bytes(*x)));
+        out.write_all(&buffer)?;
     }
+    Ok(())
+}
 
-    fn data(&self) -> Cow<'_, [u8]> {
-        fn bytes<T: Real>(value: &Value<T>, width: usize) -> Vec<u8> {
-            match value {
-                Value::Float(t) => {
-                    t.pieces().flatten().flat_map(|x| x.bits().to_le_bytes().into_iter().take(width)).collect()
-                }
-                Value::Int(t) => t.data().iter().flat_map(|x| x.to_le_bytes()).collect(),
-                Value::Bool(t) => t.data().iter().map(|x| u8::from(*x)).collect(),
-            }
-        }
-        Cow::Owned(match self.trace.value(self.id) {
-            AnyValue::F32(v) => bytes(&v, 4),
-            AnyValue::F64(v) => bytes(&v, 8),
-        })
-    }
-
-    fn data_len(&self) -> usize {
-        self.shape().iter().product::<usize>() * self.dtype().bitsize() / 8
+/// The number type that a node is written in.
+fn stored(trace: &AnyTrace, id: NodeId) -> Dtype {
+    match (trace.program().node(id).dtype, trace.precision()) {
+        (DType::Float, Precision::F32) => Dtype::F32,
+        (DType::Float, Precision::F64) => Dtype::F64,
+        (DType::Int, _) => Dtype::I64,
+        (DType::Bool, _) => Dtype::BOOL,
     }
 }
