@@ -294,7 +294,7 @@ fn legends(app: &App, view: &str, frame: &Frame) -> usize {
                 let line: Vec<&str> = main.lines().filter(of_row).collect();
                 let node = nav.session.runs[row.run].program.node(row.node);
                 if node.dtype == DType::Float && !line.is_empty() {
-                    frame.has_legend(app, &line.join("\n"), &node.path.to_string(), tensor(app, row.run, row.node));
+                    frame.has_legend(app, &line.join("\n"), &node.path, tensor(app, row.run, row.node));
                     n += 1;
                 }
             }
