@@ -12,7 +12,7 @@ use super::view::View;
 use crate::text::{Lang, Msg, tr};
 
 /// How an action is grouped in help.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::VariantArray)]
 pub enum Group {
     /// Walking through the steps.
     Walk,
@@ -34,8 +34,7 @@ pub enum Group {
 
 impl Group {
     /// All groups, in the order of help.
-    pub const ALL: [Group; 8] =
-        [Group::Walk, Group::Move, Group::Why, Group::View, Group::Find, Group::Export, Group::Debug, Group::App];
+    pub const ALL: &[Group] = <Self as strum::VariantArray>::VARIANTS;
 
     /// Catalogue key of its title.
     pub fn key(self) -> &'static str {
@@ -403,7 +402,7 @@ mod tests {
         for spec in SPECS {
             assert!(crate::text::catalogue::has(spec.key), "{}", spec.key);
         }
-        for group in Group::ALL {
+        for &group in Group::ALL {
             assert!(crate::text::catalogue::has(group.key()));
             assert!(SPECS.iter().any(|s| s.group == group));
         }

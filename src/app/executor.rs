@@ -178,7 +178,7 @@ impl App {
 /// All commands with their arguments and keys, by group.
 fn help(keymap: &Keymap, lang: Lang) -> Answer {
     let mut answer = Answer::new(Msg::new("tui.help.title"));
-    for group in Group::ALL {
+    for &group in Group::ALL {
         answer.push(Row::new(Msg::new(group.key())));
         for spec in super::action::SPECS.iter().filter(|s| s.group == group) {
             let keys = keymap.bindings().iter().filter(|b| b.action.line() == spec.name);

@@ -11,7 +11,20 @@ use super::view::View;
 use crate::text::{Lang, Msg, tr};
 
 /// Where keys are pressed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    strum::VariantArray,
+    strum::IntoStaticStr,
+    strum::EnumString,
+)]
+#[strum(serialize_all = "snake_case")]
 pub enum Context {
     /// Everywhere outside overlays.
     Global,
@@ -29,19 +42,11 @@ pub enum Context {
 
 impl Context {
     /// All contexts, in the order of help.
-    pub const ALL: [Context; 6] =
-        [Context::Global, Context::Steps, Context::Stage, Context::Text, Context::Popup, Context::Prompt];
+    pub const ALL: &[Context] = <Self as strum::VariantArray>::VARIANTS;
 
     /// Its name in a keymap.
     pub fn name(self) -> &'static str {
-        match self {
-            Context::Global => "global",
-            Context::Steps => "steps",
-            Context::Stage => "stage",
-            Context::Text => "text",
-            Context::Popup => "popup",
-            Context::Prompt => "prompt",
-        }
+        self.into()
     }
 
     /// Catalogue key of its title.
@@ -135,7 +140,7 @@ impl Keymap {
             }
         }
         // Views come with their keys.
-        for view in View::ALL {
+        for &view in View::ALL {
             for keys in view.keys() {
                 let bound = map.bind(Context::Global.name(), keys, &Action::View(view).line());
                 assert!(bound.is_ok(), "{}: {bound:?}", view.name());
@@ -279,10 +284,9 @@ impl Keymap {
 
 /// The context of this name.
 fn context(name: &str) -> Result<Context, Msg> {
-    let named = Context::ALL.into_iter().find(|c| c.name() == name);
-    named.ok_or_else(|| {
-        let names = Context::ALL.map(Context::name);
-        match nearest(name, names) {
+    name.parse().map_err(|_| {
+        let names: Vec<_> = Context::ALL.iter().map(|c| c.name()).collect();
+        match nearest(name, names.iter().copied()) {
             Some(near) => Msg::new("tui.keymap.context_near").arg("near", near),
             None => Msg::new("tui.keymap.context").arg("all", names.join(", ")),
         }
@@ -315,8 +319,8 @@ mod tests {
                 continue;
             }
             let reachable = Context::ALL
-                .into_iter()
-                .any(|c| c.chain().contains(&b.context) && map.keys_for(c, &b.action).any(KeySeq::has_no_letter));
+                .iter()
+                .any(|&c| c.chain().contains(&b.context) && map.keys_for(c, &b.action).any(KeySeq::has_no_letter));
             assert!(reachable, "`{}` has letters only", b.action.line());
         }
     }

@@ -18,7 +18,7 @@ use super::row_facts::RowFacts;
 use super::similar::{COMPARED, Similar};
 use super::slot::{Seen, Slot};
 use crate::explain::line::MASKED_BELOW;
-use crate::program::{Leaf, NodeId, Op, Program, Role, ScopeKind};
+use crate::program::{Leaf, NodeId, Op, Part as RolePart, Program, Role, ScopeKind};
 use crate::session::Session;
 use crate::source::measures::Shelf;
 use crate::tensor::Axis;
@@ -360,9 +360,36 @@ pub fn kind(program: &Program, node: NodeId) -> Kind {
     if n.name.is_gradient() || matches!(n.op, Op::Leaf(Leaf::Parameter)) {
         return Kind::Signed;
     }
-    match n.name.last() {
-        Role::Weights | Role::Probs | Role::PredictedProbs | Role::TargetProbs | Role::TargetProb => Kind::Probability,
-        Role::Exp | Role::Sum | Role::Var | Role::MeanSquare => Kind::Positive,
-        _ => Kind::Signed,
+    let role = n.name.last();
+    match (role.part(), role) {
+        (RolePart::Softmax, Role::Weights)
+        | (RolePart::Output, Role::Probs | Role::PredictedProbs | Role::TargetProbs)
+        | (RolePart::Decoding, Role::TargetProb) => Kind::Probability,
+        (RolePart::Softmax, Role::Exp | Role::Sum) | (RolePart::Norm, Role::Var | Role::MeanSquare) => Kind::Positive,
+        (
+            RolePart::Block
+            | RolePart::Parameter
+            | RolePart::Queries
+            | RolePart::Keys
+            | RolePart::QueryNorm
+            | RolePart::KeyNorm
+            | RolePart::QueriesOfScores
+            | RolePart::KeysOfScores
+            | RolePart::Scores
+            | RolePart::Mask
+            | RolePart::Softmax
+            | RolePart::Context
+            | RolePart::Norm
+            | RolePart::FeedForward
+            | RolePart::Residual
+            | RolePart::Embedding
+            | RolePart::Position
+            | RolePart::Output
+            | RolePart::Decoding
+            | RolePart::Optimiser
+            | RolePart::Arithmetic
+            | RolePart::Unlisted,
+            _,
+        ) => Kind::Signed,
     }
 }

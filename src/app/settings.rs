@@ -16,16 +16,21 @@ pub const LANGS: [&str; 2] = ["en", "zh"];
 macro_rules! named {
     ($(#[$meta:meta])* $type:ident { $($(#[$vmeta:meta])* $variant:ident $name:literal,)* }) => {
         $(#[$meta])*
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-        pub enum $type { $($(#[$vmeta])* $variant,)* }
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, strum::VariantArray, strum::IntoStaticStr)]
+        pub enum $type { $($(#[$vmeta])* #[strum(serialize = $name)] $variant,)* }
 
         impl $type {
             /// All values.
-            pub const ALL: [$type; [$($name),*].len()] = [$($type::$variant),*];
+            pub const ALL: &[$type] = <Self as strum::VariantArray>::VARIANTS;
 
             /// Its name in files and on the command line.
             pub fn name(self) -> &'static str {
-                match self { $($type::$variant => $name,)* }
+                self.into()
+            }
+
+            /// The names of all.
+            pub fn names() -> Vec<&'static str> {
+                Self::ALL.iter().map(|v| v.name()).collect()
             }
 
             /// The next value, around.
@@ -45,10 +50,8 @@ macro_rules! named {
         impl FromStr for $type {
             type Err = Msg;
             fn from_str(text: &str) -> Result<Self, Msg> {
-                Self::ALL
-                    .into_iter()
-                    .find(|v| v.name() == text)
-                    .ok_or_else(|| not_one_of(text, &Self::ALL.map(Self::name)))
+                let found = Self::ALL.iter().find(|v| v.name() == text);
+                found.copied().ok_or_else(|| not_one_of(text, &Self::names()))
             }
         }
     };

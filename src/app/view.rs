@@ -32,7 +32,7 @@ pub(crate) use view_table;
 macro_rules! define_views {
     ($first:ident $first_module:ident [$($first_key:literal),*], $($view:ident $module:ident [$($key:literal),*],)*) => {
         /// What the main area shows.
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, strum::VariantArray)]
         pub enum View {
             #[doc = concat!("See `app::views::", stringify!($first_module), "`.")]
             #[default]
@@ -42,7 +42,7 @@ macro_rules! define_views {
 
         impl View {
             /// All views, in the order in which `v` goes through them.
-            pub const ALL: [View; [stringify!($first), $(stringify!($view)),*].len()] = [View::$first, $(View::$view,)*];
+            pub const ALL: &[View] = <Self as strum::VariantArray>::VARIANTS;
             /// How their names are written as an argument.
             pub const USAGE: &str = concat!(stringify!($first_module), $(" | ", stringify!($module)),*);
 
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn every_view_has_a_title_and_a_key() {
-        for view in View::ALL {
+        for &view in View::ALL {
             assert!(crate::text::catalogue::has(view.key()), "{}", view.key());
             assert!(!view.keys().is_empty(), "{}", view.name());
         }

@@ -57,7 +57,8 @@ pub struct Curve {
 }
 
 /// A way of attention.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::VariantArray, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Kind {
     /// All keys.
     Full,
@@ -69,15 +70,11 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 3] = [Kind::Full, Kind::Local, Kind::Linear];
+    pub const ALL: &[Kind] = <Self as strum::VariantArray>::VARIANTS;
 
     /// Its name in JSON, and the end of its catalogue key.
     pub fn name(self) -> &'static str {
-        match self {
-            Kind::Full => "full",
-            Kind::Local => "local",
-            Kind::Linear => "linear",
-        }
+        self.into()
     }
 }
 
@@ -227,8 +224,8 @@ pub fn sweep(
     precision: Precision,
 ) -> Result<Vec<Curve>, BuildError> {
     Kind::ALL
-        .into_iter()
-        .map(|kind| {
+        .iter()
+        .map(|&kind| {
             let mut one = model.clone();
             let stack = one.encoder.take().or(one.decoder.take());
             let mut layer = stack.and_then(|s| s.layers.into_iter().next()).unwrap_or_default();

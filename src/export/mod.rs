@@ -36,12 +36,17 @@ use crate::text::{Cells, Lang, Msg, NumberFormat};
 use doc::StepDoc;
 
 /// A file format.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, strum::VariantArray, strum::IntoStaticStr, strum::EnumString,
+)]
+#[strum(serialize_all = "snake_case", ascii_case_insensitive)]
 pub enum Format {
     /// Aligned tables for a terminal.
     #[default]
+    #[strum(to_string = "text", serialize = "txt")]
     Text,
     /// Markdown (GitHub's tables).
+    #[strum(to_string = "md", serialize = "markdown")]
     Markdown,
     /// Comma-separated, one row a cell.
     Csv,
@@ -50,42 +55,26 @@ pub enum Format {
     /// One object a step.
     Json,
     /// A LaTeX document.
+    #[strum(to_string = "latex", serialize = "tex")]
     Latex,
     /// A standalone page.
+    #[strum(to_string = "html", serialize = "htm")]
     Html,
     /// Typst.
+    #[strum(to_string = "typst", serialize = "typ")]
     Typst,
     /// A Jupyter notebook.
+    #[strum(to_string = "ipynb", serialize = "notebook")]
     Ipynb,
 }
 
 impl Format {
     /// All, in the order of the documentation.
-    pub const ALL: [Format; 9] = [
-        Format::Text,
-        Format::Markdown,
-        Format::Csv,
-        Format::Tsv,
-        Format::Json,
-        Format::Latex,
-        Format::Html,
-        Format::Typst,
-        Format::Ipynb,
-    ];
+    pub const ALL: &[Format] = <Self as strum::VariantArray>::VARIANTS;
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
-        match self {
-            Format::Text => "text",
-            Format::Markdown => "md",
-            Format::Csv => "csv",
-            Format::Tsv => "tsv",
-            Format::Json => "json",
-            Format::Latex => "latex",
-            Format::Html => "html",
-            Format::Typst => "typst",
-            Format::Ipynb => "ipynb",
-        }
+        self.into()
     }
 
     /// The usual ending of its files, without the dot.
@@ -103,20 +92,9 @@ impl Format {
     /// # Errors
     /// A message that lists the formats.
     pub fn parse(name: &str) -> Result<Self, Msg> {
-        let lower = name.trim().to_ascii_lowercase();
-        let wanted = match lower.as_str() {
-            "markdown" => "md",
-            "tex" => "latex",
-            "txt" => "text",
-            "htm" => "html",
-            "typ" => "typst",
-            "notebook" => "ipynb",
-            other => other,
-        };
-        Self::ALL.into_iter().find(|f| f.name() == wanted).ok_or_else(|| {
-            Msg::new("export.format.unknown")
-                .arg("text", crate::text::escape(name))
-                .arg("known", Self::ALL.map(Self::name).join(", "))
+        name.trim().parse().map_err(|_| {
+            let known: Vec<_> = Self::ALL.iter().map(|f| f.name()).collect();
+            Msg::new("export.format.unknown").arg("text", crate::text::escape(name)).arg("known", known.join(", "))
         })
     }
 

@@ -127,7 +127,7 @@ fn several(lang: Lang) -> Options {
 
 #[test]
 fn documents() {
-    for format in Format::ALL.into_iter().filter(|f| !matches!(f, Format::Typst | Format::Ipynb)) {
+    for format in Format::ALL.iter().copied().filter(|f| !matches!(f, Format::Typst | Format::Ipynb)) {
         let text = written(format, &[usual(), awkward()], &several(Lang::Zh));
         insta::assert_snapshot!(format.name(), text);
     }
@@ -227,7 +227,7 @@ fn csv_reads_back_and_holds_every_cell() {
 #[test]
 fn steps_made_side_by_side_are_the_same_document() {
     let docs = [awkward(), usual(), awkward(), usual(), usual()];
-    for format in Format::ALL {
+    for &format in Format::ALL {
         let options = several(Lang::En);
         let mut writer = Writer::begin(format, &options, Vec::new()).expect("begins");
         writer.each(&docs, |doc| Ok(doc.clone())).expect("writes");
@@ -272,7 +272,7 @@ big[head=0]
 
 #[test]
 fn people_see_no_control_characters() {
-    for format in Format::ALL {
+    for &format in Format::ALL {
         let text = written(format, &[awkward(), usual()], &several(Lang::En));
         let bad = text.chars().find(|&c| c != '\n' && !(c == '\t' && format == Format::Tsv) && c.is_control());
         assert_eq!(bad, None, "{}", format.name());
@@ -283,7 +283,7 @@ fn people_see_no_control_characters() {
 #[test]
 fn values_must_fill_the_shape() {
     let doc = StepDoc { tensors: vec![tensor("short", &[2, 2], CellValues::F64(vec![1.0]))], ..usual() };
-    for format in Format::ALL {
+    for &format in Format::ALL {
         let error = write(format, std::slice::from_ref(&doc), &Options::default(), &mut io::sink());
         assert_eq!(error.unwrap_err().kind(), io::ErrorKind::InvalidInput);
     }
@@ -291,7 +291,7 @@ fn values_must_fill_the_shape() {
 
 #[test]
 fn formats_by_name_and_path() {
-    for format in Format::ALL {
+    for &format in Format::ALL {
         assert_eq!(Format::parse(format.name()), Ok(format));
         let path = format!("a.{}", format.extension());
         assert_eq!(Format::of_path(Path::new(&path)), Some(format));

@@ -29,14 +29,14 @@ impl Severity {
 macro_rules! lints {
     ($($(#[$doc:meta])* $variant:ident = $id:literal, $what:literal;)*) => {
         /// A lint. Its name in files and reports is stable.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema, strum::VariantArray)]
         pub enum Lint {
             $($(#[$doc])* #[serde(rename = $id)] $variant,)*
         }
 
         impl Lint {
             /// All of them.
-            pub const ALL: &'static [Lint] = &[$(Lint::$variant,)*];
+            pub const ALL: &'static [Lint] = <Self as strum::VariantArray>::VARIANTS;
 
             /// Its stable name.
             pub fn id(self) -> &'static str {

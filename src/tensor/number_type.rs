@@ -4,22 +4,26 @@
 //! of PyTorch does. `tf32` is what tensor cores read of a binary32.
 
 use std::fmt;
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// A number type that values are rounded to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// A number type that values are rounded to; it is read by its name, or PyTorch's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, strum::IntoStaticStr, strum::EnumString)]
 pub enum NumberType {
     /// 8 bits of exponent, 7 of mantissa.
+    #[strum(to_string = "bf16", serialize = "bfloat16")]
     Bf16,
     /// IEEE 754 binary16: 5 bits of exponent, 10 of mantissa.
+    #[strum(to_string = "f16", serialize = "fp16", serialize = "float16", serialize = "half")]
     F16,
     /// 4 bits of exponent, 3 of mantissa; no infinity (`float8_e4m3fn`): what is too large is its largest number.
+    #[strum(to_string = "fp8_e4m3", serialize = "e4m3", serialize = "float8_e4m3fn")]
     Fp8E4m3,
     /// 5 bits of exponent, 2 of mantissa.
+    #[strum(to_string = "fp8_e5m2", serialize = "e5m2", serialize = "float8_e5m2")]
     Fp8E5m2,
     /// 8 bits of exponent, 10 of mantissa.
+    #[strum(to_string = "tf32")]
     Tf32,
 }
 
@@ -31,9 +35,6 @@ struct Format {
 }
 
 impl NumberType {
-    /// All of them.
-    pub const ALL: [Self; 5] = [Self::Bf16, Self::F16, Self::Fp8E4m3, Self::Fp8E5m2, Self::Tf32];
-
     fn format(self) -> Format {
         let (mantissa, lowest_exponent, highest, last) = match self {
             Self::Bf16 => (7, -126, 127, 1),
@@ -49,13 +50,7 @@ impl NumberType {
 
     /// Its name.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Bf16 => "bf16",
-            Self::F16 => "f16",
-            Self::Fp8E4m3 => "fp8_e4m3",
-            Self::Fp8E5m2 => "fp8_e5m2",
-            Self::Tf32 => "tf32",
-        }
+        self.into()
     }
 
     /// The largest finite number.
@@ -95,21 +90,5 @@ impl NumberType {
 impl fmt::Display for NumberType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
-    }
-}
-
-impl FromStr for NumberType {
-    type Err = ();
-
-    /// By its name, or PyTorch's.
-    fn from_str(text: &str) -> Result<Self, ()> {
-        Ok(match text {
-            "bf16" | "bfloat16" => Self::Bf16,
-            "f16" | "fp16" | "float16" | "half" => Self::F16,
-            "fp8_e4m3" | "e4m3" | "float8_e4m3fn" => Self::Fp8E4m3,
-            "fp8_e5m2" | "e5m2" | "float8_e5m2" => Self::Fp8E5m2,
-            "tf32" => Self::Tf32,
-            _ => return Err(()),
-        })
     }
 }

@@ -8,8 +8,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub const MAX_RANK: usize = 6;
 
 /// The name of an axis. It travels with a shape as a label; it takes no part in arithmetic.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, strum::IntoStaticStr, strum::EnumString,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Axis {
     /// Sequences of a batch.
     Batch,
@@ -27,14 +30,17 @@ pub enum Axis {
     Key,
     /// Width of a query or key.
     #[serde(rename = "d_k")]
+    #[strum(serialize = "d_k")]
     DK,
     /// Width of a value.
     #[serde(rename = "d_v")]
+    #[strum(serialize = "d_v")]
     DV,
     /// Width of the residual stream.
     DModel,
     /// Width inside the feed-forward network.
     #[serde(rename = "d_ff")]
+    #[strum(serialize = "d_ff")]
     DFf,
     /// The vocabulary.
     Vocab,
@@ -50,54 +56,14 @@ pub enum Axis {
     In,
     /// No name.
     #[default]
+    #[strum(serialize = "dim")]
     Other,
 }
 
 impl Axis {
-    /// All of them.
-    pub const ALL: [Axis; 18] = [
-        Axis::Batch,
-        Axis::Head,
-        Axis::KvHead,
-        Axis::Group,
-        Axis::Token,
-        Axis::Query,
-        Axis::Key,
-        Axis::DK,
-        Axis::DV,
-        Axis::DModel,
-        Axis::DFf,
-        Axis::Vocab,
-        Axis::Expert,
-        Axis::Beam,
-        Axis::One,
-        Axis::Out,
-        Axis::In,
-        Axis::Other,
-    ];
-
     /// Its name, as used in slices and labels.
     pub fn name(self) -> &'static str {
-        match self {
-            Axis::Batch => "batch",
-            Axis::Head => "head",
-            Axis::KvHead => "kv_head",
-            Axis::Group => "group",
-            Axis::Token => "token",
-            Axis::Query => "query",
-            Axis::Key => "key",
-            Axis::DK => "d_k",
-            Axis::DV => "d_v",
-            Axis::DModel => "d_model",
-            Axis::DFf => "d_ff",
-            Axis::Vocab => "vocab",
-            Axis::Expert => "expert",
-            Axis::Beam => "beam",
-            Axis::One => "one",
-            Axis::Out => "out",
-            Axis::In => "in",
-            Axis::Other => "dim",
-        }
+        self.into()
     }
 }
 

@@ -111,7 +111,7 @@ impl Slice {
                 return Err(SliceError::NoEquals(part.to_owned()));
             };
             let name = name.trim();
-            let Some(axis) = Axis::ALL.into_iter().find(|a| a.name() == name) else {
+            let Ok(axis) = name.parse::<Axis>() else {
                 return Err(SliceError::UnknownAxis(name.to_owned()));
             };
             if slice.picks.iter().any(|(a, _)| *a == axis) {

@@ -71,7 +71,7 @@ impl FromStr for RoundMode {
         match text {
             "exact" => Ok(Self::Exact),
             "steps" => Ok(Self::Steps),
-            text => text.parse().map(Self::Type),
+            text => text.parse().map(Self::Type).map_err(|_| ()),
         }
     }
 }

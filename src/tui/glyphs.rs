@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn safe_sets_have_no_ambiguous_glyph() {
-        for set in GlyphSet::ALL {
+        for &set in GlyphSet::ALL {
             let g = Glyphs::of(set);
             assert_eq!(g.set, set);
             let all = [g.folded, g.unfolded, g.here, g.bookmark, g.breakpoint, g.failed, g.passed, g.changed];
@@ -241,7 +241,7 @@ mod tests {
         assert_eq!(safe.text("Q·K₁ᵀ/√2 水 ≈ -∞"), "Q*K_1^T/sqrt(2) 水 ~= -inf");
         assert_eq!(safe.text("√d_k = √(2·ε)"), "sqrt(d_k) = sqrt(2*eps)");
         assert_eq!(Glyphs::of(GlyphSet::Unicode).text("√2"), "√2");
-        for set in GlyphSet::ALL {
+        for &set in GlyphSet::ALL {
             assert!(!Glyphs::of(set).text("a\u{1b}[2J").contains('\u{1b}'));
         }
     }

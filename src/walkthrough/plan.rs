@@ -2,7 +2,7 @@
 
 use super::Location;
 use super::{LocalizedText, Step, View, is_auxiliary};
-use crate::program::{Block, Leaf, Name, NodeId, Op, Pass, Program, Role, ScopeId, ScopeKind, Site};
+use crate::program::{Block, Leaf, Name, NodeId, Op, Part, Pass, Program, Role, ScopeId, ScopeKind, Site};
 use crate::tensor::Axis;
 use crate::tensor::slice::Slice;
 use crate::text::Msg;
@@ -163,15 +163,42 @@ fn stage_key(program: &Program, id: NodeId, detail: Detail) -> StageKey {
         | ScopeKind::Backward
         | ScopeKind::Update => {}
     }
-    match name.last() {
-        Role::ScoresRaw | Role::Scores | Role::Mask | Role::MaskBias | Role::MaskedScores => group(Group::Scores),
-        Role::Query | Role::Key | Role::Value if detail == Detail::Grouped => group(Group::Projections),
-        Role::QueryRotated | Role::KeyRotated if detail == Detail::Grouped => group(Group::Rotated),
-        Role::Sin | Role::Cos if matches!(name.site, Site::Rotary(_)) => group(Group::Waves),
-        Role::Concat | Role::Out if name.site.is_attention() => group(Group::Out),
-        Role::Argmax | Role::PredictedProbs => group(Group::Prediction),
-        Role::Lookup | Role::Scaled => group(Group::Lookup),
-        _ => StageKey::Node(id),
+    let grouped = detail == Detail::Grouped;
+    let role = name.last();
+    match (role.part(), role) {
+        (Part::Scores, Role::ScoresRaw | Role::Scores | Role::MaskedScores)
+        | (Part::Mask, Role::Mask | Role::MaskBias) => group(Group::Scores),
+        (Part::Queries | Part::Keys, Role::Query | Role::Key | Role::Value) if grouped => group(Group::Projections),
+        (Part::Queries | Part::Keys, Role::QueryRotated | Role::KeyRotated) if grouped => group(Group::Rotated),
+        (Part::Position, Role::Sin | Role::Cos) if matches!(name.site, Site::Rotary(_)) => group(Group::Waves),
+        (Part::Block, Role::Concat | Role::Out) if name.site.is_attention() => group(Group::Out),
+        (Part::Output, Role::Argmax | Role::PredictedProbs) => group(Group::Prediction),
+        (Part::Embedding, Role::Lookup) | (Part::Norm, Role::Scaled) => group(Group::Lookup),
+        (
+            Part::Block
+            | Part::Parameter
+            | Part::Queries
+            | Part::Keys
+            | Part::QueryNorm
+            | Part::KeyNorm
+            | Part::QueriesOfScores
+            | Part::KeysOfScores
+            | Part::Scores
+            | Part::Mask
+            | Part::Softmax
+            | Part::Context
+            | Part::Norm
+            | Part::FeedForward
+            | Part::Residual
+            | Part::Embedding
+            | Part::Position
+            | Part::Output
+            | Part::Decoding
+            | Part::Optimiser
+            | Part::Arithmetic
+            | Part::Unlisted,
+            _,
+        ) => StageKey::Node(id),
     }
 }
 
@@ -205,27 +232,56 @@ pub(super) fn symbol_of(name: &Name, slice: &Slice) -> String {
         return format!("∂L/∂{}", symbol_of(&of, slice));
     }
     let place = if name.inner.is_empty() { name.site } else { Site::Root };
-    let stem = match (place, name.last()) {
-        (_, Role::Query) => "Q",
-        (_, Role::Key) => "K",
-        (_, Role::Value) => "V",
-        (_, Role::Scores | Role::MaskedScores) => "score",
-        (_, Role::Weights) => "A",
-        (_, Role::Context) => "O",
-        (_, Role::Concat) => "Concat",
-        (Site::Layer(_, _, Block::SelfAttention), Role::Out) => "AttnOut",
-        (Site::Layer(_, _, Block::CrossAttention), Role::Out) => "CrossOut",
-        (Site::Layer(_, _, Block::FeedForward), Role::Hidden) => "H",
-        (Site::Layer(_, _, Block::FeedForward), Role::Act) => "R",
-        (Site::Layer(_, _, Block::FeedForward), Role::Out) => "F",
-        (Site::Output, Role::Logits) => "Logits",
-        (Site::Output, Role::Probs) => "P",
-        (Site::Embedding(None), Role::Weight) => "E",
-        (site, Role::Out) if site.is_norm() || name.role.is_norm() => "LN",
-        (_, Role::Weight | Role::Bias | Role::Gamma | Role::Beta | Role::Ids | Role::Out) => {
+    let role = name.last();
+    let in_ffn = matches!(place, Site::Layer(_, _, Block::FeedForward));
+    let stem = match (role.part(), role) {
+        (Part::Queries, Role::Query) => "Q",
+        (Part::Keys, Role::Key) => "K",
+        (Part::Keys, Role::Value) => "V",
+        (Part::Scores, Role::Scores | Role::MaskedScores) => "score",
+        (Part::Softmax, Role::Weights) => "A",
+        (Part::Context, Role::Context) => "O",
+        (Part::Block, Role::Concat) => "Concat",
+        (Part::Block, Role::Out) => match place {
+            Site::Layer(_, _, Block::SelfAttention) => "AttnOut",
+            Site::Layer(_, _, Block::CrossAttention) => "CrossOut",
+            Site::Layer(_, _, Block::FeedForward) => "F",
+            site if site.is_norm() || name.role.is_norm() => "LN",
+            _ => return numbered(&name.tail(2), slice),
+        },
+        (Part::FeedForward, Role::Hidden) if in_ffn => "H",
+        (Part::FeedForward, Role::Act) if in_ffn => "R",
+        (Part::Output, Role::Logits) if place == Site::Output => "Logits",
+        (Part::Output, Role::Probs) if place == Site::Output => "P",
+        (Part::Parameter, Role::Weight) if place == Site::Embedding(None) => "E",
+        (Part::Parameter, Role::Weight | Role::Bias | Role::Gamma | Role::Beta) | (Part::Embedding, Role::Ids) => {
             return numbered(&name.tail(2), slice);
         }
-        _ => return numbered(&name.tail(1), slice),
+        (
+            Part::Block
+            | Part::Parameter
+            | Part::Queries
+            | Part::Keys
+            | Part::QueryNorm
+            | Part::KeyNorm
+            | Part::QueriesOfScores
+            | Part::KeysOfScores
+            | Part::Scores
+            | Part::Mask
+            | Part::Softmax
+            | Part::Context
+            | Part::Norm
+            | Part::FeedForward
+            | Part::Residual
+            | Part::Embedding
+            | Part::Position
+            | Part::Output
+            | Part::Decoding
+            | Part::Optimiser
+            | Part::Arithmetic
+            | Part::Unlisted,
+            _,
+        ) => return numbered(&name.tail(1), slice),
     };
     numbered(stem, slice)
 }

@@ -453,7 +453,7 @@ fn large_panes_are_used() {
 fn borders_are_whole_and_nothing_panics_at_any_size() {
     for name in SCENARIOS {
         let mut app = app(name);
-        for view in tui_transformer::app::view::View::ALL {
+        for &view in tui_transformer::app::view::View::ALL {
             command(&mut app, &format!("view {}", view.name()));
             for size in [(24, 6), (80, 24), (160, 50), (200, 60)] {
                 let (buf, _) = frame(&app, size);

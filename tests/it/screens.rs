@@ -71,7 +71,7 @@ fn sweep(sizes: &[(u16, u16)]) {
             for step in (1 + (3 * i + j) as u32..=95).step_by(6) {
                 go(&mut app, step);
                 assert_eq!(label(&app), step.to_string());
-                for view in View::ALL {
+                for &view in View::ALL {
                     app.act(Action::View(view));
                     for &(width, height) in sizes {
                         let area = Rect::new(0, 0, width, height);

@@ -176,7 +176,7 @@ impl Arg for Speed {
 impl Arg for View {
     const USAGE: &'static str = View::USAGE;
     fn parse(text: &str) -> Result<Self, Slip> {
-        Self::ALL.into_iter().find(|v| v.name() == text).ok_or_else(|| bad(text, Self::USAGE))
+        Self::ALL.iter().find(|v| v.name() == text).copied().ok_or_else(|| bad(text, Self::USAGE))
     }
     fn print(&self) -> String {
         self.name().to_owned()
@@ -403,10 +403,10 @@ impl Arg for Setting {
         };
         add("lang", &["en", "zh"]);
         add("theme", &settings::THEMES);
-        add("glyphs", &GlyphSet::ALL.map(GlyphSet::name));
+        add("glyphs", &GlyphSet::names());
         add("digits", &["0", "2", "4", "8", "17", "sci4", "full", "hex"]);
-        add("scale", &ScaleMode::ALL.map(ScaleMode::name));
-        add("color", &ColorMode::ALL.map(ColorMode::name));
+        add("scale", &ScaleMode::names());
+        add("color", &ColorMode::names());
         for name in ["mouse", "log", "motion"] {
             add(name, &["on", "off"]);
         }

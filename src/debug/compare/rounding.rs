@@ -46,7 +46,7 @@ const ALIKE_SIZE: f64 = 3.0;
 const ENOUGH: usize = 4;
 
 /// What is rounded to the number type of the model before it is read on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::VariantArray)]
 pub(super) enum Scheme {
     /// Only what is recorded.
     Fused,
@@ -57,7 +57,7 @@ pub(super) enum Scheme {
 }
 
 impl Scheme {
-    pub(super) const ALL: [Scheme; 3] = [Scheme::Fused, Scheme::Kernels, Scheme::Each];
+    pub(super) const ALL: &[Scheme] = <Self as strum::VariantArray>::VARIANTS;
 }
 
 /// Values of the run's nodes, computed by one scheme in binary64 and rounded.

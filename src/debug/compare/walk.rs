@@ -106,7 +106,11 @@ pub(super) fn walk<T: Real, U: Real>(
         units: vec![Unit::F64; n],
         scores: vec![false; n],
         largest: 0.0,
-        rounded: plan.half().into_iter().flat_map(|u| Scheme::ALL.map(|s| Rounded::new(plan.program, s, u))).collect(),
+        rounded: plan
+            .half()
+            .into_iter()
+            .flat_map(|u| Scheme::ALL.iter().map(move |&s| Rounded::new(plan.program, s, u)))
+            .collect(),
         pool: Arc::default(),
         exact: vec![true; n],
         found: Vec::new(),

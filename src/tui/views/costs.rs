@@ -76,7 +76,7 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: 
 }
 
 /// A column of the costs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::VariantArray)]
 enum Column {
     Path,
     Op,
@@ -88,8 +88,7 @@ enum Column {
 }
 
 impl Column {
-    const ALL: [Column; 7] =
-        [Column::Path, Column::Op, Column::In, Column::Out, Column::Flops, Column::Bytes, Column::Time];
+    const ALL: &[Column] = <Self as strum::VariantArray>::VARIANTS;
 
     /// The columns that `width` has room for, in order, with their widths; the path has what is left.
     fn fitting(width: u16) -> Vec<(Column, u16)> {

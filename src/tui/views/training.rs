@@ -83,7 +83,7 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, _: &mut
         None if !roomy => picture(Picture::Loss, body, buf),
         None => {
             let (w, h) = (body.width / 2, body.height / 2);
-            for (i, p) in Picture::ALL.into_iter().enumerate() {
+            for (i, &p) in Picture::ALL.iter().enumerate() {
                 let (column, line) = (i as u16 % 2, i as u16 / 2);
                 let place = Rect {
                     x: body.x + column * w,

@@ -67,7 +67,7 @@ fn table(look: &Look, size: (u16, u16), offset: (usize, usize), cursor: (usize, 
 
 #[test]
 fn heat_tables() {
-    for set in GlyphSet::ALL {
+    for &set in GlyphSet::ALL {
         let look = look(set, Lang::En);
         insta::assert_snapshot!(format!("heat_table_{set}"), with_styles(&table(&look, (40, 5), (0, 0), (1, 0))));
     }
@@ -88,7 +88,7 @@ fn the_cursor_cell_is_reversed_and_the_lit_row_underlined() {
 
 #[test]
 fn block_heatmaps() {
-    for set in GlyphSet::ALL {
+    for &set in GlyphSet::ALL {
         let look = look(set, Lang::En);
         let buf = drawn((24, 6), |area, buf| {
             raster::Raster {
@@ -156,7 +156,7 @@ fn lines() -> Vec<tree::Line> {
 #[test]
 fn trees() {
     let lines = lines();
-    for set in GlyphSet::ALL {
+    for &set in GlyphSet::ALL {
         let look = look(set, Lang::En);
         let buf = drawn((24, 5), |area, buf| {
             tree::Tree { len: lines.len(), line: &|i| lines[i].clone(), selected: Some(2), offset: 0, focused: true }
@@ -170,7 +170,7 @@ fn trees() {
 fn bar_lists() {
     let bar = |label: &str, value, marked| bars::Bar { label: label.to_owned(), value, marked, before: None };
     let all = [bar("love", 0.5261, true), bar("简单", 0.31, false), bar("courses", 0.002, false)];
-    for set in GlyphSet::ALL {
+    for &set in GlyphSet::ALL {
         let look = look(set, Lang::En);
         let buf = drawn((36, 3), |area, buf| {
             bars::Bars { bars: &all, full: 1.0, digits: NumberFormat::default(), selected: Some(1), offset: 0 }
@@ -187,7 +187,7 @@ fn charts() {
         values: (0..40).map(|i| f(f64::from(i) / 6.0)).collect(),
     };
     let series = [wave("sin", f64::sin), wave("cos", f64::cos)];
-    for set in GlyphSet::ALL {
+    for &set in GlyphSet::ALL {
         let look = look(set, Lang::En);
         let buf = drawn((44, 9), |area, buf| {
             chart::Chart { series: &series, digits: NumberFormat::Decimals(2), ends: ("0", "39"), cursor: Some(10) }
@@ -251,7 +251,7 @@ fn a_popup_keeps_its_border_over_wide_glyphs() {
 
 #[test]
 fn forms_and_prompts() {
-    for (set, lang) in GlyphSet::ALL.into_iter().zip([Lang::Zh, Lang::Zh, Lang::En]) {
+    for (&set, lang) in GlyphSet::ALL.iter().zip([Lang::Zh, Lang::Zh, Lang::En]) {
         let look = look(set, lang);
         let buf = drawn((50, 12), |area, buf| {
             let path = Editor::new("water_class-step23.md");
@@ -271,7 +271,7 @@ fn forms_and_prompts() {
 #[test]
 fn help_and_status_lines() {
     let keymap = Keymap::builtin();
-    for (set, lang) in GlyphSet::ALL.into_iter().zip([Lang::Zh, Lang::Zh, Lang::En]) {
+    for (&set, lang) in GlyphSet::ALL.iter().zip([Lang::Zh, Lang::Zh, Lang::En]) {
         let look = look(set, lang);
         let buf = drawn((78, 12), |area, buf| {
             status::ends(area, buf, "water_class · training", "23/95 · 5.10", &look);

@@ -163,7 +163,8 @@ fn draw_all(area: Rect, buf: &mut Buffer, c: &Content, look: &Look) {
 
 fn looks() -> Vec<Look> {
     GlyphSet::ALL
-        .into_iter()
+        .iter()
+        .copied()
         .zip([Depth::True, Depth::Ansi16, Depth::None])
         .zip(THEMES)
         .map(|((set, depth), theme)| Look::new(Theme::new(theme, depth), Glyphs::of(set), Lang::Zh))

@@ -25,7 +25,7 @@ const MAX_TOKENS: usize = 64;
 const MAX_SEEN: usize = 64;
 
 /// One picture of a training run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::VariantArray)]
 pub enum Picture {
     /// Loss.
     Loss,
@@ -39,7 +39,7 @@ pub enum Picture {
 
 impl Picture {
     /// All of them, in the order they are shown.
-    pub const ALL: [Picture; 4] = [Picture::Loss, Picture::Gradients, Picture::Attention, Picture::Embeddings];
+    pub const ALL: &[Picture] = <Self as strum::VariantArray>::VARIANTS;
 }
 
 /// Where the embeddings lie at each point that was looked at, on the plane of the last one.
