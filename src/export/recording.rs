@@ -102,10 +102,10 @@ fn safetensors(
     out.write_all(&header)?;
     for (_, id) in nodes {
         match trace.value(id) {
-            AnyValue::F32(Value::Float(t)) => little_endian(t.pieces(), |x| x.to_le_bytes(), out),
-            AnyValue::F64(Value::Float(t)) => little_endian(t.pieces(), |x| x.to_le_bytes(), out),
+            AnyValue::F32(Value::Float(t)) => little_endian(t.pieces(), f32::to_le_bytes, out),
+            AnyValue::F64(Value::Float(t)) => little_endian(t.pieces(), f64::to_le_bytes, out),
             AnyValue::F32(Value::Int(t)) | AnyValue::F64(Value::Int(t)) => {
-                little_endian(t.pieces(), |x| x.to_le_bytes(), out)
+                little_endian(t.pieces(), i64::to_le_bytes, out)
             }
             AnyValue::F32(Value::Bool(t)) | AnyValue::F64(Value::Bool(t)) => {
                 little_endian(t.pieces(), |x| [u8::from(x)], out)
@@ -126,7 +126,9 @@ fn little_endian<'a, E: Copy + 'a, const N: usize>(
     let mut buffer = Vec::with_capacity(WRITTEN * N);
     for part in pieces.flat_map(|piece| piece.chunks(WRITTEN)) {
         buffer.clear();
-        part.iter().for_each(|x| buffer.extend_from_slice(&bytes(*x)));
+        for x in part {
+            buffer.extend_from_slice(&bytes(*x));
+        }
         out.write_all(&buffer)?;
     }
     Ok(())

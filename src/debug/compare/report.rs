@@ -116,11 +116,11 @@ pub fn stretches(errors: &[Error], columns: usize) -> Option<Vec<Error>> {
     let width = columns.min(errors.len());
     let column = |i: usize| {
         let part = &errors[i * errors.len() / width..(i + 1) * errors.len() / width];
-        let worst = part.iter().min_by_key(|e| rank(e.state)).expect("a node");
-        let last = part.last().expect("a node");
-        Error { node: last.node, rms: part.iter().map(|e| e.rms).fold(0.0, f64::max), state: worst.state }
+        let worst = part.iter().min_by_key(|e| rank(e.state))?;
+        let rms = part.iter().map(|e| e.rms).fold(0.0, f64::max);
+        Some(Error { node: part.last()?.node, rms, state: worst.state })
     };
-    Some((0..width).map(column).collect())
+    (0..width).map(column).collect()
 }
 
 /// Everything a comparison found.

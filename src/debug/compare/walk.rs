@@ -360,6 +360,7 @@ impl<U: Real> Walker<'_, U> {
             self.digits.resize(self.found.len(), None);
             self.digits.push(digits.map(|d| d.with_pairs(&pair)));
         }
+        reference.let_go(beside.tensor);
         checked.against = Some(against);
         self.digits.resize(self.found.len() + 1, None);
         self.found.push(checked);
@@ -459,11 +460,13 @@ fn same<T: Real>(theirs: &Tensor<f64>, ours: &Value<T>) -> bool {
     (theirs.data().par_iter().enumerate().with_min_len(LEAST)).all(|(i, x)| x.to_bits() == ours.get(i).to_bits())
 }
 
+/// A value's cells in another number type.
+fn each<E: Send>(data: &[f64], of: impl Fn(f64) -> E + Sync) -> Vec<E> {
+    data.par_iter().with_min_len(LEAST).map(|x| of(*x)).collect()
+}
+
 pub(super) fn cast<T: Real>(from: &Tensor<f64>, dtype: DType) -> Value<T> {
     let (shape, data) = (*from.shape(), from.data());
-    fn each<E: Send>(data: &[f64], of: impl Fn(f64) -> E + Sync) -> Vec<E> {
-        data.par_iter().with_min_len(LEAST).map(|x| of(*x)).collect()
-    }
     match dtype {
         DType::Float => Value::Float(Tensor::new(shape, each(data, T::from_f64))),
         DType::Int => Value::Int(Tensor::new(shape, each(data, |x| x as i64))),
