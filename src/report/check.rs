@@ -134,10 +134,8 @@ impl Check {
         lines.push(expected::count(&self.expected));
         lines.extend(self.decoding.lines());
         lines.extend(lints::lines(session, &self.lints, MAX_ALIKE, lang));
-        lines.push(Line::new(match self.lints.is_empty() {
-            true => Msg::new("check.lint.none"),
-            false => lints::counts(&self.lints, "check.lint.counts"),
-        }));
+        let counts = lints::counts(&self.lints, "check.lint.counts");
+        lines.push(Line::new(if self.lints.is_empty() { Msg::new("check.lint.none") } else { counts }));
         let level = if good { Level::Done } else { Level::Error };
         lines.push(Line::new(Msg::new(if good { "check.good" } else { "check.bad" })).level(level));
         lines
