@@ -6,7 +6,7 @@ use std::path::Path;
 use criterion::{Criterion, criterion_group, criterion_main};
 use tui_transformer::program::optimiser::{Method, Optimiser};
 use tui_transformer::scenario;
-use tui_transformer::session::training::Lessons;
+use tui_transformer::session::training::TrainSteps;
 use tui_transformer::session::{self, AnyBindings};
 use tui_transformer::trace::train::{Retention, State};
 
@@ -23,9 +23,9 @@ fn updates(c: &mut Criterion) {
         let rule = Optimiser { method, learning_rate: 0.01, ..Optimiser::default() };
         group.bench_function(method.name(), |b| {
             b.iter(|| {
-                let lessons = Lessons::new(&session, run, rule.clone(), None, 0);
+                let train_steps = TrainSteps::new(&session, run, rule.clone(), None, 0);
                 let state = State::new(parameters.clone());
-                let mut trainer = lessons.trainer(state, Vec::new(), Retention::default());
+                let mut trainer = train_steps.trainer(state, Vec::new(), Retention::default());
                 for _ in 0..200 {
                     trainer.step().expect("all numbers stay finite");
                 }

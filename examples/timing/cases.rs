@@ -107,8 +107,8 @@ fn train_case() -> Case {
     .expect("builds");
     let rule = Optimiser { method: Method::adam(), learning_rate: 1e-4, ..Optimiser::default() };
     let step = Arc::new(TrainStep::new(program, outputs.loss.expect("it has labels"), &rule).expect("builds"));
-    let lessons = move |_: u64| -> Result<Arc<TrainStep>, BuildError> { Ok(Arc::clone(&step)) };
-    let mut trainer = Trainer::new(rule, lessons, State::new(parameters), Vec::new(), Retention::default());
+    let train_steps = move |_: u64| -> Result<Arc<TrainStep>, BuildError> { Ok(Arc::clone(&step)) };
+    let mut trainer = Trainer::new(rule, train_steps, State::new(parameters), Vec::new(), Retention::default());
     Box::new(move || {
         trainer.step().expect("numbers stay finite");
     })

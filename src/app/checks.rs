@@ -78,7 +78,7 @@ impl Checks {
         Ok(found.clone().unwrap_or_default())
     }
 
-    /// All findings, the gravest first; choosing one goes to its place.
+    /// All findings, the gravest first; choosing one jumps to its place.
     pub(super) fn list(&mut self, nav: &Navigator, ui: &mut Ui) {
         match self.check(&nav.session) {
             Ok(found) => {

@@ -136,7 +136,7 @@ pub struct Wanted {
     pub tolerance: Tolerance,
     /// How our side rounds every number.
     pub rounding: Option<Rounding>,
-    /// A file with a person's own table of names.
+    /// A file with a user's table of names.
     pub map: Option<PathBuf>,
 }
 

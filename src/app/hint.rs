@@ -2,7 +2,7 @@
 
 use crate::text::Msg;
 
-/// The candidate that a person most likely meant, if any is near.
+/// The candidate that a user most likely meant, if any is near.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
     let longest = word.chars().count();

@@ -80,7 +80,7 @@ impl Key {
         Self { code, ctrl: false, alt: false, shift: false }
     }
 
-    /// A character key, full-width forms folded (an input method sends `？` where a person means `?`).
+    /// A character key, full-width forms folded (an input method sends `？` where a user means `?`).
     pub fn char(c: char) -> Self {
         Self::new(KeyCode::Char(fold_width(c)))
     }
@@ -240,7 +240,7 @@ impl fmt::Display for KeySeq {
     }
 }
 
-/// Keys are separated by spaces; two plain characters may stand together (`]d`).
+/// Keys are separated by spaces; two plain characters may be together (`]d`).
 impl FromStr for KeySeq {
     type Err = Msg;
 

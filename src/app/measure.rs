@@ -234,7 +234,7 @@ impl Measures {
         })
     }
 
-    /// Something else than what is kept here is being read: it is asked for again at the next tick.
+    /// Something else than what is kept here is being read: it is requested again at the next tick.
     pub fn wait(&self) {
         self.waiting.set(true);
     }
@@ -248,7 +248,7 @@ impl Measures {
         make: impl FnOnce(&Owned) -> Option<T> + Send + 'static,
     ) -> Option<Arc<T>> {
         self.of_session(of.session);
-        // A run that goes on is not waited for: what it has not computed yet is asked for again.
+        // A run that goes on is not waited for: what it has not computed yet is requested again.
         if !of.is_there() {
             self.waiting.set(of.session.progress(of.run).is_some());
             return None;

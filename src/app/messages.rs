@@ -77,7 +77,7 @@ impl Messages {
     /// Those that came after there were `said`, a repeated one once.
     pub fn since(&self, said: u64) -> Vec<Message> {
         let new = usize::try_from(self.said - said).unwrap_or(usize::MAX);
-        // A repeat adds no entry: going back by what entries stand for finds where the new ones begin.
+        // A repeat adds no entry: going back by what entries denote finds where the new ones begin.
         let mut left = new;
         let mut out = Vec::new();
         for message in self.entries.iter().rev() {

@@ -1,4 +1,4 @@
-//! Settings: what a person chooses of language, looks and numbers.
+//! Settings: what a user chooses of language, looks and numbers.
 
 use crate::trace::RoundMode;
 use std::fmt;
@@ -130,7 +130,7 @@ pub fn parse_theme(text: &str) -> Result<String, Msg> {
     if THEMES.contains(&text) { Ok(text.to_owned()) } else { Err(not_one_of(text, &THEMES)) }
 }
 
-/// What a person has set.
+/// What a user has set.
 // Each switch is set on its own; grouping them would only rename them.
 #[allow(clippy::struct_excessive_bools)]
 #[derive(Clone, Debug, PartialEq)]

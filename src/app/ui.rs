@@ -111,7 +111,7 @@ fn is_motion(action: &Action) -> bool {
 /// State that knows nothing of traces.
 #[derive(Clone, Debug, Default)]
 pub struct Ui {
-    /// What a person has set.
+    /// What a user has set.
     pub settings: Settings,
     /// Which keys do what.
     pub keymap: Keymap,

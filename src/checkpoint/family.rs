@@ -115,7 +115,7 @@ impl<'de> Deserialize<'de> for Expr {
     }
 }
 
-/// Names and what they stand for, in the order in which they are written.
+/// Names and what they denote, in the order in which they are written.
 #[derive(Clone, Debug)]
 pub struct Ordered<T>(pub Vec<(String, T)>);
 
@@ -216,7 +216,7 @@ fn one() -> Expr {
 pub struct Rule {
     /// Path of the parameter, with `{L}` for the layer and `{E}` for the expert.
     pub ours: String,
-    /// Name in the file, likewise; ` | ` stands between names of which the first that exists is meant. `{E}` here alone
+    /// Name in the file, likewise; ` | ` separates names of which the first that exists is meant. `{E}` here alone
     /// stacks the tensors of all experts.
     pub theirs: String,
     /// Rewrites, in order.
@@ -227,7 +227,7 @@ pub struct Rule {
     pub when: Option<Expr>,
 }
 
-/// A name that recordings of the family have, and what it stands for here.
+/// A name that recordings of the family have, and what it denotes here.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecordedName {

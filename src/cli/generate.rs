@@ -128,7 +128,7 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     if !args.json {
         writeln!(out, "{}", escape(&text(&session, &plan.from)))?;
     }
-    let told = &mut |call: &Call| {
+    let reported = &mut |call: &Call| {
         if !args.json {
             let line = line(&session, call, number, lang);
             if let Err(e) = writeln!(out, "{line}").and_then(|()| out.flush()) {
@@ -148,7 +148,7 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
         }
         failed.is_none() && !stopped
     };
-    let ran = session.generate(plan.run, &plan.calls, plan.cached, told);
+    let ran = session.generate(plan.run, &plan.calls, plan.cached, reported);
     progress.end();
     if let Some(e) = failed {
         return Err(e.into());

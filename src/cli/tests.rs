@@ -118,8 +118,8 @@ fn a_scenario_before_a_command_is_refused() {
 
 #[test]
 fn usage_errors_in_both_languages() {
-    let told = |line: &str, lang| usage::text(&parse(line, lang).unwrap_err(), lang);
-    assert_eq!(told("tt --step 9..5", Lang::Zh), "错误： --step <N>：范围 9..5 的起点大于终点\n详见 `--help`。");
+    let reported = |line: &str, lang| usage::text(&parse(line, lang).unwrap_err(), lang);
+    assert_eq!(reported("tt --step 9..5", Lang::Zh), "错误： --step <N>：范围 9..5 的起点大于终点\n详见 `--help`。");
     for (line, en, zh) in [
         ("tt --digits 18", "`18` is not a number of decimals from 0 to 17", "“18”不是 0 到 17 之间的小数位数"),
         ("tt --color red", "it takes auto, always, never", "可选值：auto, always, never"),
@@ -129,12 +129,12 @@ fn usage_errors_in_both_languages() {
         ("tt --theme a --theme b", "is given twice", "重复给出"),
         ("tt --digits 4 --number-format hex", "cannot be used together", "不能同时使用"),
     ] {
-        let (got_en, got_zh) = (told(line, Lang::En), told(line, Lang::Zh));
+        let (got_en, got_zh) = (reported(line, Lang::En), reported(line, Lang::Zh));
         assert!(got_en.contains(en), "{line}: {got_en}");
         assert!(got_zh.contains(zh), "{line}: {got_zh}");
     }
     // What was typed cannot speak to the terminal.
-    assert!(!told("tt --color \x1b[31m", Lang::En).contains('\x1b'));
+    assert!(!reported("tt --color \x1b[31m", Lang::En).contains('\x1b'));
 }
 
 #[test]

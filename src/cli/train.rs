@@ -15,7 +15,7 @@ use crate::program::optimiser::{Method, Optimiser};
 use crate::program::{Name, Role};
 use crate::scenario::schema::OptimiserKind;
 use crate::session::insight::looks;
-use crate::session::training::{Lessons, optimiser, unlabelled};
+use crate::session::training::{TrainSteps, optimiser, unlabelled};
 use crate::session::{self, AnyBindings, RunKind, Session};
 use crate::tensor::Real;
 use crate::text::{Lang, Msg, NumberFormat, escape};
@@ -240,9 +240,9 @@ impl Job<'_> {
             let from = over.max(state.update) + 1;
             complain(&Msg::new("train.rate_0").arg("from", from).arg("over", over).render(self.lang));
         }
-        let lessons = Lessons::new(self.session, self.run, self.rule.clone(), self.args.batch, seed);
+        let train_steps = TrainSteps::new(self.session, self.run, self.rule.clone(), self.args.batch, seed);
         let retention = Retention { every: (self.updates as u64 / 32).max(1), ..Retention::default() };
-        let mut trainer = lessons.trainer(state, losses, retention);
+        let mut trainer = train_steps.trainer(state, losses, retention);
         let mut progress = Progress::new(self.updates, self.lang);
         let mut stopped: Option<Stopped> = None;
         let mut interrupted = false;

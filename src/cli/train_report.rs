@@ -195,7 +195,7 @@ impl Report<'_> {
     }
 }
 
-/// A loss: six decimals unless a person chose; what would read as 0 in scientific notation.
+/// A loss: six decimals unless a user chose; what would read as 0 in scientific notation.
 fn loss_text(loss: f64, number: Option<NumberFormat>) -> String {
     let text = match number {
         Some(number) => number.format(loss),

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use super::value::Told;
+use super::value::Localized;
 use super::{BAD_INPUT, complain};
 use crate::text::{Lang, Msg, escape_lines, tr};
 
@@ -45,9 +45,11 @@ fn message(error: &clap::Error, lang: Lang) -> Option<Msg> {
     let value = || of(ContextKind::InvalidValue).unwrap_or_default();
     Some(match error.kind() {
         ErrorKind::ValueValidation => {
-            let told = error.source().and_then(|s| s.downcast_ref::<Told>());
-            match (told, error.source()) {
-                (Some(told), _) => Msg::new("cli.usage.in_argument").arg("arg", arg()).arg("what", told.0.render(lang)),
+            let reported = error.source().and_then(|s| s.downcast_ref::<Localized>());
+            match (reported, error.source()) {
+                (Some(reported), _) => {
+                    Msg::new("cli.usage.in_argument").arg("arg", arg()).arg("what", reported.0.render(lang))
+                }
                 (None, Some(source)) => {
                     Msg::new("cli.usage.bad_value_why").arg("arg", arg()).arg("value", value()).arg("why", source)
                 }

@@ -11,15 +11,15 @@ use crate::trace::RoundMode;
 
 /// A message of ours inside an error of clap's, so that it can be told in the reader's language.
 #[derive(Clone, Debug)]
-pub struct Told(pub Msg);
+pub struct Localized(pub Msg);
 
-impl fmt::Display for Told {
+impl fmt::Display for Localized {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
 }
 
-impl std::error::Error for Told {}
+impl std::error::Error for Localized {}
 
 /// A language by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -120,67 +120,67 @@ pub struct Size {
 const MAX_SIDE: u16 = 1000;
 
 /// A number of decimals.
-pub(super) fn digits(text: &str) -> Result<NumberFormat, Told> {
+pub(super) fn digits(text: &str) -> Result<NumberFormat, Localized> {
     match text.trim().parse::<u8>() {
         Ok(n) if n <= MAX_DIGITS => Ok(NumberFormat::Decimals(n)),
-        _ => Err(Told(Msg::new("cli.value.digits").arg("text", escape(text)).arg("max", MAX_DIGITS))),
+        _ => Err(Localized(Msg::new("cli.value.digits").arg("text", escape(text)).arg("max", MAX_DIGITS))),
     }
 }
 
 /// Any number format.
-pub(super) fn number_format(text: &str) -> Result<NumberFormat, Told> {
-    NumberFormat::parse(text).map_err(Told)
+pub(super) fn number_format(text: &str) -> Result<NumberFormat, Localized> {
+    NumberFormat::parse(text).map_err(Localized)
 }
 
 /// How to round.
-pub(super) fn round(text: &str) -> Result<RoundMode, Told> {
+pub(super) fn round(text: &str) -> Result<RoundMode, Localized> {
     let all = RoundMode::NAMES.join(", ");
-    text.trim().parse().map_err(|()| Told(Msg::new("cli.value.round").arg("text", escape(text)).arg("all", all)))
+    text.trim().parse().map_err(|()| Localized(Msg::new("cli.value.round").arg("text", escape(text)).arg("all", all)))
 }
 
 /// An export format.
-pub(super) fn format(text: &str) -> Result<Format, Told> {
-    Format::parse(text).map_err(Told)
+pub(super) fn format(text: &str) -> Result<Format, Localized> {
+    Format::parse(text).map_err(Localized)
 }
 
 /// A choice of steps.
-pub(super) fn selection(text: &str) -> Result<Selection, Told> {
-    Selection::parse(text).map_err(Told)
+pub(super) fn selection(text: &str) -> Result<Selection, Localized> {
+    Selection::parse(text).map_err(Localized)
 }
 
 /// One step, as a path of numbers.
-pub(super) fn step(text: &str) -> Result<Selection, Told> {
+pub(super) fn step(text: &str) -> Result<Selection, Localized> {
     match Selection::parse(text) {
         Ok(one @ Selection::One(_)) => Ok(one),
-        Ok(_) => Err(Told(Msg::new("cli.value.step").arg("text", escape(text)))),
-        Err(msg) => Err(Told(msg)),
+        Ok(_) => Err(Localized(Msg::new("cli.value.step").arg("text", escape(text)))),
+        Err(msg) => Err(Localized(msg)),
     }
 }
 
 /// `all`, `none` or a count.
-pub(super) fn derivations(text: &str) -> Result<Derivations, Told> {
+pub(super) fn derivations(text: &str) -> Result<Derivations, Localized> {
     match text.trim() {
         "all" => Ok(Derivations::All),
         "none" => Ok(Derivations::AtMost(0)),
         other => other
             .parse()
             .map(Derivations::AtMost)
-            .map_err(|_| Told(Msg::new("cli.value.derivations").arg("text", escape(text)))),
+            .map_err(|_| Localized(Msg::new("cli.value.derivations").arg("text", escape(text)))),
     }
 }
 
 #[cfg(feature = "tui")]
 /// `120x36`.
-pub(super) fn size(text: &str) -> Result<Size, Told> {
+pub(super) fn size(text: &str) -> Result<Size, Localized> {
     let side = |t: &str| t.trim().parse::<u16>().ok().filter(|&n| n <= MAX_SIDE);
     text.split_once(['x', 'X', '×'])
         .and_then(|(columns, rows)| Some(Size { columns: side(columns)?, rows: side(rows)? }))
-        .ok_or_else(|| Told(Msg::new("cli.value.size").arg("text", escape(text)).arg("max", MAX_SIDE)))
+        .ok_or_else(|| Localized(Msg::new("cli.value.size").arg("text", escape(text)).arg("max", MAX_SIDE)))
 }
 
 /// Bytes: `800M`, `2G`, `1.5 GiB`; a number alone is of bytes.
-pub(super) fn bytes(text: &str) -> Result<u64, Told> {
-    let wrong = || Told(Msg::new("cli.value.bytes").arg("text", escape(text)));
+pub(super) fn bytes(text: &str) -> Result<u64, Localized> {
+    let wrong = || Localized(Msg::new("cli.value.bytes").arg("text", escape(text)));
     let lower = text.trim().to_ascii_lowercase();
     let unit = lower.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
     let factor = match unit.trim().trim_end_matches("ib").trim_end_matches('b') {
@@ -197,36 +197,36 @@ pub(super) fn bytes(text: &str) -> Result<u64, Told> {
 }
 
 /// A finite number above zero.
-pub(super) fn positive(text: &str) -> Result<f64, Told> {
+pub(super) fn positive(text: &str) -> Result<f64, Localized> {
     number(text, "cli.value.positive", |x| x > 0.0)
 }
 
 /// A finite number, zero or above.
-pub(super) fn not_negative(text: &str) -> Result<f64, Told> {
+pub(super) fn not_negative(text: &str) -> Result<f64, Localized> {
     number(text, "cli.value.not_negative", |x| x >= 0.0)
 }
 
 /// A number above 0, up to 1.
-pub(super) fn probability(text: &str) -> Result<f64, Told> {
+pub(super) fn probability(text: &str) -> Result<f64, Localized> {
     number(text, "cli.value.probability", |x| x > 0.0 && x <= 1.0)
 }
 
 /// A number from 0 up to, but not, 1.
-pub(super) fn fraction(text: &str) -> Result<f64, Told> {
+pub(super) fn fraction(text: &str) -> Result<f64, Localized> {
     number(text, "cli.value.fraction", |x| (0.0..1.0).contains(&x))
 }
 
-fn number(text: &str, key: &'static str, good: impl Fn(f64) -> bool) -> Result<f64, Told> {
+fn number(text: &str, key: &'static str, good: impl Fn(f64) -> bool) -> Result<f64, Localized> {
     match text.trim().parse::<f64>() {
         Ok(x) if x.is_finite() && good(x) => Ok(x),
-        _ => Err(Told(Msg::new(key).arg("text", escape(text)))),
+        _ => Err(Localized(Msg::new(key).arg("text", escape(text)))),
     }
 }
 
 /// A whole number above zero.
-pub(super) fn count(text: &str) -> Result<usize, Told> {
+pub(super) fn count(text: &str) -> Result<usize, Localized> {
     match text.trim().parse::<usize>() {
         Ok(n) if n > 0 => Ok(n),
-        _ => Err(Told(Msg::new("cli.value.count").arg("text", escape(text)))),
+        _ => Err(Localized(Msg::new("cli.value.count").arg("text", escape(text)))),
     }
 }

@@ -108,7 +108,7 @@ pub(super) fn axes(shape: &Shape, tokens: usize) -> Option<(usize, Option<usize>
     Some((row, key))
 }
 
-/// Whether a score stands there that the mask may still hide.
+/// Whether a score is there that the mask may still hide.
 pub(super) fn before_softmax(name: &Name) -> bool {
     name.last().is_score()
 }

@@ -1,6 +1,6 @@
 //! Conditions: `any nan`, `max > 10`, `row_sum != 1 ± 1e-6`, `changed`, or any comparison of the expression language.
 //!
-//! A condition that names no tensor, or says `it`, is about each tensor it is asked of: those of a step. It holds where it
+//! A condition that names no tensor, or says `it`, is about each tensor it is applied to: those of a step. It holds where it
 //! does for any cell.
 
 use super::eval_context::EvalContext;
@@ -61,7 +61,7 @@ impl Condition {
     /// that are not computed yet meet nothing.
     ///
     /// # Errors
-    /// Where it cannot be told: shapes that do not fit.
+    /// Where it cannot be decided: shapes that do not fit.
     pub fn met(&self, here: &EvalContext<'_>, targets: &[Address]) -> Result<Option<Met>, ExprError> {
         if !self.expr.is_about_it() {
             return self.met_by(here, None);
@@ -106,7 +106,7 @@ impl Condition {
         };
         let witness = || measured.as_ref()?.witness(here);
         let cell = same.and_then(|a| a.cell(holds.first)).or_else(witness);
-        // A fact of a row is told at its first cell.
+        // A fact of a row is reported at its first cell.
         let row = || {
             let target = target?;
             let shape = target.part.shape();

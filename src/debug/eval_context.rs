@@ -1,4 +1,4 @@
-//! What names stand for at a step: the language's view of a session.
+//! What names denote at a step: the language's view of a session.
 
 use super::expr::{Array, NameFault, Scope};
 use super::timeline::Timeline;
@@ -39,7 +39,7 @@ pub struct EvalContext<'a> {
     pub values: &'a dyn Values,
     /// Which step, by position.
     pub at: usize,
-    /// What is on the screen, where that is more than the step itself: a sub-step, a tensor beside the steps. Its symbols come
+    /// What is on the screen, where that is more than the step itself: a sub-step, a tensor next to the steps. Its symbols come
     /// first.
     pub shown: Option<&'a Step>,
     /// Whether what is computed after this step is unknown, as it is for watches and breakpoints.

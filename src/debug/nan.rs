@@ -1,4 +1,4 @@
-//! The first NaN or infinity of a run: the cell that made it, told from those that only carry it on.
+//! The first NaN or infinity of a run: the cell that made it, distinguished from those that only carry it on.
 
 use std::collections::HashSet;
 
@@ -58,7 +58,7 @@ pub struct Found {
     pub masked: usize,
 }
 
-/// Operands of a producer that are told.
+/// Operands of a producer that are reported.
 pub const MAX_OPERANDS: usize = 8;
 
 /// Operands that are looked at in all to tell producers from carriers; beyond, what has such a node among its operands

@@ -1,4 +1,4 @@
-//! Two runs side by side: which paths stand beside which, and where their cells differ. Plain data; a screen steps
+//! Two runs side by side: which paths correspond to which, and where their cells differ. Plain data; a screen steps
 //! through it.
 
 use rayon::prelude::*;
@@ -7,7 +7,7 @@ use crate::program::{Name, Node, NodeId, Program};
 use crate::tensor::{Axis, Shape};
 use crate::trace::{AnyTrace, AnyValue};
 
-/// Which node of the right run stands beside a node of the left one.
+/// Which node of the right run corresponds to a node of the left one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mapping {
     /// The one of the same path: two runs of one program, two precisions, exact and rounded.
@@ -20,10 +20,10 @@ pub enum Mapping {
         /// On the right.
         to: Box<Name>,
     },
-    /// The same path in one decoding call, `gen.2.` before it; what the calls have in common (the encoder) beside
-    /// itself: training beside inference.
+    /// The same path in one decoding call, `gen.2.` before it; what the calls have in common (the encoder) next to
+    /// itself: training next to inference.
     Call(usize),
-    /// The same path, one head beside another; only what has heads.
+    /// The same path, one head next to another; only what has heads.
     Heads {
         /// On the left, from 0.
         left: usize,
@@ -35,10 +35,10 @@ pub enum Mapping {
 /// Which positions are compared where one side has more of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Align {
-    /// The first ones: training beside an inference call without cache.
+    /// The first ones: training next to an inference call without cache.
     #[default]
     First,
-    /// The last ones: cached beside uncached.
+    /// The last ones: cached next to uncached.
     Last,
 }
 
@@ -51,7 +51,7 @@ pub struct CellPair {
     pub right: usize,
 }
 
-/// A node and the one beside it.
+/// A node and the one next to it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PathPair {
     /// Path on the left.
@@ -66,11 +66,11 @@ pub struct PathPair {
     pub differing: usize,
     /// The first that differs.
     pub first: Option<CellPair>,
-    /// Largest absolute difference; NaN where a number stands beside NaN.
+    /// Largest absolute difference; NaN where a number corresponds to NaN.
     pub max_difference: f64,
 }
 
-/// The nodes that stand beside one another, in the order of the left run, and how their cells differ.
+/// The nodes that correspond, in the order of the left run, and how their cells differ.
 pub fn pair(left: &AnyTrace, right: &AnyTrace, mapping: &Mapping, align: Align) -> Vec<PathPair> {
     let (ours, theirs) = (left.program(), right.program());
     let mut pairs = Vec::new();
@@ -173,7 +173,7 @@ pub fn same(a: &AnyValue, b: &AnyValue, cell: CellPair) -> bool {
     }
 }
 
-/// How the cells of two shapes stand beside one another: the part of each that the other has too.
+/// How the cells of two shapes correspond: the part of each that the other has too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Beside {
     part: Shape,
@@ -183,7 +183,7 @@ pub struct Beside {
 }
 
 impl Beside {
-    /// Of a left and a right shape; `None` where they do not stand beside one another: axes of tokens and of sentences
+    /// Of a left and a right shape; `None` where they do not correspond: axes of tokens and of sentences
     /// may be longer on one side (the first sentences are compared), no others.
     pub fn new(left: &Shape, right: &Shape, mapping: &Mapping, align: Align) -> Option<Self> {
         if left.rank() != right.rank() {

@@ -1,4 +1,4 @@
-//! Teacher forcing made visible: which tokens a position sees, what it must predict, and where that label stands in
+//! Teacher forcing made visible: which tokens a position sees, what it must predict, and where that label is in
 //! what it reads.
 
 use crate::session::Session;
@@ -14,12 +14,12 @@ pub struct Position {
     pub sees: Vec<String>,
     /// What it must predict; `None` where it does not count.
     pub predicts: Option<String>,
-    /// Where the label stands in the decoder's input, counted from this position: 0 is its own token, 1 the next;
+    /// Where the label is in the decoder's input, counted from this position: 0 is its own token, 1 the next;
     /// `None` where the label is not read at all, or does not count.
     pub label_at: Option<isize>,
 }
 
-/// How labels stand to what is read.
+/// How labels relate to what is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shift {
     /// Every label is the token after: as it should be.

@@ -1,7 +1,7 @@
-//! The written derivation of a cell: the line a person would write by hand, from the recorded numbers.
+//! The written derivation of a cell: the line a user would write by hand, from the recorded numbers.
 //!
 //! A line looks through *inline* nodes: `LN1a[0][0] = (0.9129 - 0.9428)/√(1.0933+ε) = -0.0286` is the division, the
-//! subtraction, the root and the ε of four nodes. Every number in it stands for one cell, which the line remembers,
+//! subtraction, the root and the ε of four nodes. Every number in it denotes one cell, which the line remembers,
 //! so that a reader can go into it.
 
 use std::cell::RefCell;
@@ -60,7 +60,7 @@ impl Line {
     }
 }
 
-/// Scores below this are masked: a person writes −∞.
+/// Scores below this are masked: a user writes −∞.
 pub const MASKED_BELOW: f64 = -1e8;
 
 /// Writes lines from a trace; keeps the values it has looked at.
@@ -122,7 +122,7 @@ impl<'t> Explainer<'t> {
         with_any!(AnyTrace, self.trace, t => Replay::new(t, c.node).arithmetic(c.flat))
     }
 
-    /// The number of a cell as a person writes it.
+    /// The number of a cell as a user writes it.
     pub fn number(&self, c: Cell, format: NumberFormat) -> String {
         let x = self.value(c);
         match self.program().node(c.node).dtype {
@@ -193,7 +193,7 @@ impl<'t> Explainer<'t> {
         }
     }
 
-    /// The cells whose numbers stand in the line of `cell`, without writing it.
+    /// The cells whose numbers are in the line of `cell`, without writing it.
     pub fn reads(&self, cell: Cell) -> Vec<Cell> {
         let mut out = Vec::new();
         let mut open: Vec<Cell> = self.arithmetic(cell).operands();
@@ -340,7 +340,7 @@ impl<'t> Explainer<'t> {
         match f {
             Affine::Add(_) if in_norm() => Piece::join(inner.inside(Binds::Product), "+", Piece::atom("ε"), Binds::Sum),
             Affine::Add(c) => Piece::join(inner, " + ", Piece::atom(constant(c, style)).signed(), Binds::Sum),
-            // A number that is scaled stands in brackets, as in (1.5829)/1.4142.
+            // A number that is scaled is in brackets, as in (1.5829)/1.4142.
             Affine::Mul(c) => {
                 let inner = if program.node(x.node).inline { inner.inside(Binds::Atom) } else { inner.bracketed() };
                 Piece::join(inner, "×", Piece::atom(constant(c, style)), Binds::Product)

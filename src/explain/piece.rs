@@ -20,7 +20,7 @@ pub(super) struct Piece {
 }
 
 impl Piece {
-    /// As a term of a written sum: a term that is itself a sum stands in brackets.
+    /// As a term of a written sum: a term that is itself a sum is in brackets.
     pub(super) fn signed_term(self) -> Self {
         self.inside(Binds::Product)
     }
@@ -133,7 +133,7 @@ pub(super) fn short(x: f64) -> String {
     if exponent.len() < plain.len() { exponent } else { plain }
 }
 
-/// A number as a person writes it: large round ones in powers of ten.
+/// A number as a user writes it: large round ones in powers of ten.
 pub(super) fn written(x: f64, format: NumberFormat, trace: &AnyTrace) -> String {
     if x.is_finite() && x.abs() >= 1e7 && matches!(format, NumberFormat::Decimals(_)) {
         return short(x);

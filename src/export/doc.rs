@@ -61,7 +61,7 @@ pub struct TensorDoc {
     pub masked: bool,
     /// Labels of rows and columns of each sentence, where the tensor is of several (first axis); empty otherwise.
     pub sentences: Vec<(Vec<String>, Vec<String>)>,
-    /// Words that ids stand for, row-major, for people; empty where the values are no ids. Untrusted text.
+    /// Words that ids denote, row-major, for people; empty where the values are no ids. Untrusted text.
     pub names: Vec<String>,
     /// Cells that tables for people leave blank, and the number of each blank (worksheets).
     pub blanks: BTreeMap<usize, usize>,
@@ -178,7 +178,7 @@ impl TensorDoc {
         self.masked && x < MASKED_BELOW
     }
 
-    /// A cell as a person reads it. `flat` is its row-major position.
+    /// A cell as a user reads it. `flat` is its row-major position.
     pub fn shown(&self, flat: usize, number: NumberFormat) -> String {
         if let Some(blank) = self.blanks.get(&flat) {
             return format!("({blank}) ……");

@@ -33,7 +33,7 @@ pub struct Settings {
 /// Phase of a step that stands two runs side by side.
 pub const COMPARISON: &str = "comparison";
 
-/// The document of `step`, which stands at or after position `at` of `steps`.
+/// The document of `step`, which is at or after position `at` of `steps`.
 ///
 /// # Errors
 /// Where its run cannot run.

@@ -1,6 +1,6 @@
 //! Files written whole or not at all.
 //!
-//! A new file is written beside the old one, synced, and renamed over it: a full disk, an error or a kill
+//! A new file is written next to the old one, synced, and renamed over it: a full disk, an error or a kill
 //! leaves what was there before.
 
 use std::fs::{self, File, OpenOptions};

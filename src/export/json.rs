@@ -179,7 +179,7 @@ impl Serialize for Cell {
         match *self {
             Cell::F64(x) if x.is_finite() => serializer.serialize_f64(x),
             Cell::F32(x) if x.is_finite() => serializer.serialize_f32(x),
-            // JSON has no such numbers: their names stand for them.
+            // JSON has no such numbers: their names denote them.
             Cell::F64(_) | Cell::F32(_) => serializer.serialize_str(&self.exact()),
             Cell::Int(i) => serializer.serialize_i64(i),
             Cell::Bool(b) => serializer.serialize_bool(b),

@@ -114,7 +114,7 @@ fn lines<'t>(out: &mut impl Write, texts: impl Iterator<Item = &'t str>) -> io::
     writeln!(out, "\n\\end{{align*}}")
 }
 
-/// `text` in parts of about [`LINE`] characters, cut before a sign that stands outside parentheses.
+/// `text` in parts of about [`LINE`] characters, cut before a sign that is outside parentheses.
 fn broken(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let (mut start, mut depth) = (0, 0_usize);

@@ -14,9 +14,9 @@ pub(super) struct Table<'t> {
     tensor: &'t TensorDoc,
     /// Which block of the outer axes: `head=0`; empty for a tensor of at most two axes.
     pub label: String,
-    /// Rows shown; `None` stands for those left out.
+    /// Rows shown; `None` denotes those left out.
     pub rows: Vec<Option<usize>>,
-    /// Columns shown; `None` stands for those left out.
+    /// Columns shown; `None` denotes those left out.
     pub columns: Vec<Option<usize>>,
     /// Whether the table has an axis of rows (otherwise it is one row without a label).
     pub has_rows: bool,
@@ -109,7 +109,7 @@ impl<'t> Table<'t> {
         self.offset + row * self.width + column
     }
 
-    /// The word that the id of a cell stands for. Escaped.
+    /// The word that the id of a cell denotes. Escaped.
     pub fn name(&self, row: Option<usize>, column: Option<usize>) -> Option<String> {
         let flat = self.flat(row?, column?);
         let blank = self.tensor.blanks.contains_key(&flat);
@@ -153,7 +153,7 @@ impl<'t> Table<'t> {
         .collect()
     }
 
-    /// A cell as a person reads it; `…` where it is left out.
+    /// A cell as a user reads it; `…` where it is left out.
     pub fn cell(&self, row: Option<usize>, column: Option<usize>, options: &Options) -> String {
         match (row, column) {
             (Some(r), Some(c)) => self.tensor.shown(self.flat(r, c), options.number),

@@ -57,12 +57,12 @@ pub(super) fn heading(doc: &StepDoc, options: &Options) -> String {
     heading
 }
 
-/// How many derivations there are beside those printed.
+/// How many derivations there are next to those printed.
 pub(super) fn left_out_text(doc: &StepDoc, options: &Options) -> String {
     Msg::new("export.derivations_left_out").arg("count", doc.derivations_left_out).render(options.lang)
 }
 
-/// How many blocks there are beside those printed.
+/// How many blocks there are next to those printed.
 pub(super) fn blocks_left_out_text(count: usize, options: &Options) -> String {
     Msg::new("export.blocks_left_out").arg("count", count).render(options.lang)
 }

@@ -202,7 +202,7 @@ slice_kernel!(
 );
 
 #[cfg(test)]
-#[allow(clippy::float_cmp)] // the exact value is what is asked
+#[allow(clippy::float_cmp)] // the exact value is what is requested
 mod tests {
     use super::*;
 

@@ -152,7 +152,7 @@ fn strided<T: Real>(
 }
 
 #[cfg(test)]
-#[allow(clippy::float_cmp)] // the exact value is what is asked
+#[allow(clippy::float_cmp)] // the exact value is what is requested
 mod tests {
     use super::*;
 

@@ -133,7 +133,7 @@ fn row(id: i64, width: usize, len: usize) -> std::ops::Range<usize> {
 }
 
 #[cfg(test)]
-#[allow(clippy::float_cmp)] // the exact value is what is asked
+#[allow(clippy::float_cmp)] // the exact value is what is requested
 mod tests {
     use super::*;
 

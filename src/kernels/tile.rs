@@ -186,7 +186,7 @@ mod x86 {
     /// As there.
     #[target_feature(enable = "avx512f")]
     unsafe fn stream_f32<const M: usize>(k: usize, a: *const f32, b: *const f32, ldb: usize, c: *mut f32, ldc: usize) {
-        /// Elements ahead that a column is asked for: past the square at hand and the next.
+        /// Elements ahead that a column is requested: past the square at hand and the next.
         const AHEAD: usize = 64;
         // SAFETY: columns of B are read below `k` (the last square of a block through a mask), `a` at M a step, C at its M
         // rows of one vector. What is prefetched may lie outside: that is a hint, and no access.

@@ -55,7 +55,7 @@ pub(super) struct Context<'a> {
     pub given: Option<[NodeId; 3]>,
 }
 
-/// A seed's stream for the node at `path`: the same wherever the node stands in the program.
+/// A seed's stream for the node at `path`: the same wherever the node is in the program.
 fn stream(path: &str) -> u64 {
     // FNV-1a: std's hashers promise no stable values.
     struct Fnv(u64);

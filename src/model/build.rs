@@ -264,7 +264,7 @@ impl<'a> ModelBuilder<'a> {
         self.input("target", t)
     }
 
-    /// Embedding of `ids [batch, token]` whose first token stands at position `first`; `of` are the sequences, where
+    /// Embedding of `ids [batch, token]` whose first token is at position `first`; `of` are the sequences, where
     /// they are known.
     ///
     /// # Errors
@@ -299,7 +299,7 @@ impl<'a> ModelBuilder<'a> {
         self.stack("encoder", &layers, x, (&masks, places), None, None)
     }
 
-    /// The decoder over `x`, whose first token stands at position `first`; with a cache, `x` holds the new tokens only.
+    /// The decoder over `x`, whose first token is at position `first`; with a cache, `x` holds the new tokens only.
     ///
     /// # Errors
     /// Where parts do not fit.
@@ -353,7 +353,7 @@ impl<'a> ModelBuilder<'a> {
         let config = self.config;
         let given = self.given.filter(|_| side == "encoder");
         self.b.scope(side, ScopeKind::Stack, |b| {
-            // The tables of positions stand once, before the layers.
+            // The tables of positions are listed once, before the layers.
             let positions = positions::of_layers(b, side, &config.positions, layers, places)?;
             let ctx = Context {
                 d_model,

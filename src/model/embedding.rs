@@ -29,7 +29,7 @@ pub(super) fn summed_width(config: &ModelConfig) -> usize {
     }
 }
 
-/// Embedding of ids or vectors of `side` whose first token stands at position `first`.
+/// Embedding of ids or vectors of `side` whose first token is at position `first`.
 pub(super) fn embed(
     b: &mut Builder,
     config: &ModelConfig,

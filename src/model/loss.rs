@@ -50,7 +50,7 @@ pub enum Squares {
 pub(super) struct Read<'a> {
     /// Logits and their softmax, where there is a head.
     pub output: Option<(NodeId, NodeId)>,
-    /// Last hidden states, which stand for the output where there is no head.
+    /// Last hidden states, which denote the output where there is no head.
     pub hidden: NodeId,
     /// `[batch, token]`, negative where a position does not count.
     pub labels: Option<&'a [i64]>,

@@ -17,7 +17,7 @@ pub struct ConfigProblem {
     pub field: String,
     /// What is wrong.
     pub msg: Msg,
-    /// How to mend it.
+    /// How to fix it.
     pub help: Option<Msg>,
 }
 

@@ -1,6 +1,6 @@
 //! Composites: functions that append primitives inside a named scope.
 //!
-//! None of them is special to the engine. "ε inside the root" and "ε beside σ" are two visibly different programs,
+//! None of them is special to the engine. "ε inside the root" and "ε next to σ" are two visibly different programs,
 //! and μ, σ², exp, Σ are ordinary recorded tensors. A name given to a composite is the path of its result.
 
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 //!
 //! [`Builder`] appends nodes and checks shapes while doing so; [`composite`] builds softmax, norms, attention parts
 //! and the like from primitives inside named scopes; [`Program`] is what comes out. Nodes are in the order of
-//! evaluation: an operand always stands before the node that reads it.
+//! evaluation: an operand always comes before the node that reads it.
 
 pub mod autodiff;
 mod build;
@@ -81,7 +81,7 @@ pub struct Node {
     pub name: Name,
     /// The print of its name, stable across runs: the key for compare and export.
     pub path: Arc<str>,
-    /// The innermost scope it stands in.
+    /// The innermost scope it is in.
     pub scope: ScopeId,
     /// A written derivation puts this node's arithmetic in the line of its reader instead of its value.
     pub inline: bool,

@@ -95,7 +95,7 @@ pub enum Method {
         /// β₂.
         #[serde(default = "beta2")]
         beta2: f64,
-        /// ε, beside the root.
+        /// ε, next to the root.
         #[serde(default = "epsilon")]
         eps: f64,
     },
@@ -107,7 +107,7 @@ pub enum Method {
         /// β₂.
         #[serde(default = "beta2")]
         beta2: f64,
-        /// ε, beside the root.
+        /// ε, next to the root.
         #[serde(default = "epsilon")]
         eps: f64,
     },
@@ -319,7 +319,7 @@ pub struct ParameterUpdate {
     pub slots: SmallVec<[Slot; 2]>,
 }
 
-/// Where an update stands in its program.
+/// Where an update is in its program.
 #[derive(Clone, Debug)]
 pub struct Updates {
     /// One a parameter that has a gradient, in forward order.
@@ -396,7 +396,7 @@ pub fn append_update(b: &mut Builder, gradients: &Gradients, optimiser: &Optimis
         let mut parameters = Vec::with_capacity(pairs.len());
         for (parameter, gradient) in pairs {
             let path = b.program().node(parameter).path.to_string();
-            // Shared by every parameter of the same rank, so they stand outside the parameter's scope.
+            // Shared by every parameter of the same rank, so they are outside the parameter's scope.
             rule.raise(b, b.shape(parameter).rank())?;
             let group = optimiser.group_of(&path);
             parameters.push(b.scope(&path, ScopeKind::Group, |b| rule.update(b, parameter, gradient, group))?);

@@ -23,7 +23,7 @@ pub enum Places<'a> {
         ids: &'a [i64],
         /// Sentences.
         batch: usize,
-        /// Whether an axis of heads stands between, for what is rotated head by head.
+        /// Whether an axis of heads separates, for what is rotated head by head.
         heads: bool,
     },
 }

@@ -58,7 +58,7 @@ impl Report {
         let causality = self.decoding.causality.iter();
         for (run, c) in causality.filter(|(_, c)| c.positions > 0) {
             let run = &self.names[*run];
-            // A leak is told by the lints.
+            // A leak is reported by the lints.
             if c.leak.is_none() {
                 say(Msg::new("check.causal").arg("run", escape(run)).arg("positions", c.positions));
             }

@@ -1,5 +1,5 @@
 //! What a command found, worded once: lines with what each is about. A script prints them, the screen lists them to go on
-//! from; beside them each report has its JSON.
+//! from; next to them each report has its JSON.
 
 pub mod check;
 pub mod compare;

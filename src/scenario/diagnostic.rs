@@ -1,4 +1,4 @@
-//! What is wrong with a file, where, and how to mend it.
+//! What is wrong with a file, where, and how to fix it.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ pub struct Problem {
     pub at: String,
     /// What is wrong.
     pub msg: Msg,
-    /// How to mend it.
+    /// How to fix it.
     pub help: Option<Msg>,
     /// Text that stands near the place in the source, to find its line.
     pub anchor: Option<String>,
@@ -24,7 +24,7 @@ impl Problem {
         Self { at: at.into(), help: msg.help(), msg, anchor: None }
     }
 
-    /// With another way to mend it.
+    /// With another way to fix it.
     #[must_use]
     pub fn help(mut self, help: Msg) -> Self {
         self.help = Some(help);
@@ -50,7 +50,7 @@ pub struct Diagnostic {
     pub at: String,
     /// What is wrong.
     pub msg: Msg,
-    /// How to mend it.
+    /// How to fix it.
     pub help: Option<Msg>,
     /// The line of the source.
     pub source: Option<String>,

@@ -201,7 +201,7 @@ impl<T: Real> Weighty<T> {
         crate::tensor::mapped::Mapped::new(map, entry.range.start, entry.range.len() / size_of::<T>())
     }
 
-    /// Whether numbers are read from the file when they are asked for, not before.
+    /// Whether numbers are read from the file when they are requested, not before.
     pub fn is_mapped(&self) -> bool {
         self.read.is_none()
     }

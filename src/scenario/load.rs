@@ -52,7 +52,7 @@ fn embedded(arg: &Path) -> Option<&'static str> {
 }
 
 fn from_file(arg: &Path, file: &str) -> Result<Vec<u8>, Diagnostic> {
-    // The size is asked for before anything is read.
+    // The size is requested before anything is read.
     let meta = std::fs::metadata(arg).map_err(|e| absent(file, &e))?;
     if meta.is_dir() {
         let help = Some(embedded_names());

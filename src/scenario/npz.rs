@@ -13,11 +13,11 @@ use zip::ZipArchive;
 use super::tensors::{Stored, Tensors};
 use crate::tensor::{MAX_RANK, Real, Shape, Tensor};
 
-/// Most bytes of the description of an array: its type, order and shape. NumPy itself reads 10,000 unless told otherwise.
+/// Most bytes of the description of an array: its type, order and shape. NumPy itself reads 10,000 unless set otherwise.
 const MAX_HEADER: usize = 64 << 10;
 /// Deepest nesting of brackets in a description; the parser's work grows with a power of it.
 const MAX_DEPTH: usize = 6;
-/// A deflated byte stands for at most so many.
+/// A deflated byte denotes at most so many.
 const MAX_RATIO: u64 = 1032;
 
 /// The arrays of an archive for whose names `wanted` holds, by name without `.npy`; the others are listed, not unpacked.

@@ -1,4 +1,4 @@
-//! Where a path in the data, such as `model.encoder.layers[1].kv_heads`, stands in the text of a scenario.
+//! Where a path in the data, such as `model.encoder.layers[1].kv_heads`, is in the text of a scenario.
 //!
 //! The parsed data keep no positions, so the text is read again, only when something is wrong with it.
 
@@ -407,7 +407,7 @@ impl<'a> Scan<'a> {
                 }
                 self.at = self.text.ceil_char_boundary(self.at.min(self.text.len()));
             }
-            // 'x' or '\n'; a lone quote is one character that stands for itself.
+            // 'x' or '\n'; a lone quote is one character that denotes itself.
             b'\'' => {
                 let mut chars = self.rest().char_indices().skip(1);
                 let escaped = chars.next().is_some_and(|(_, c)| c == '\\');

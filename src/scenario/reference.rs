@@ -341,7 +341,7 @@ fn fields_of(t: &'static TypeDoc) -> Vec<(String, &'static FieldDoc)> {
     }
 }
 
-/// The type of what stands at `path` (`model.attention`, `runs[0].optimiser`), where the format has such a place.
+/// The type of what is at `path` (`model.attention`, `runs[0].optimiser`), where the format has such a place.
 pub fn type_at(path: &str) -> Option<Type> {
     let mut at = Type::Named("Scenario".to_owned());
     for segment in super::place::segments(path) {
@@ -371,7 +371,7 @@ fn inside(t: &'static TypeDoc, segment: &super::place::Segment) -> Option<Type> 
     })
 }
 
-/// What may stand at `path`: the fields or choices of its type, or what it is.
+/// What may be at `path`: the fields or choices of its type, or what it is.
 pub fn fits(path: &str) -> Option<Msg> {
     if path.is_empty() {
         return None;
@@ -449,7 +449,7 @@ impl FieldDoc {
 }
 
 /// The reference as plain text: all of it, or what `field` names: a place (`model.attention`), a type, or the name of a
-/// field wherever it stands.
+/// field wherever it is.
 ///
 /// # Errors
 /// Where nothing has that name.

@@ -1,4 +1,4 @@
-//! From text to a scenario, and from what the RON reader says to what a person can mend.
+//! From text to a scenario, and from what the RON reader says to what a user can fix.
 
 use ron::error::Error;
 
@@ -14,7 +14,7 @@ const MAX_LEVELS: usize = 64;
 /// Reads the scenario in `text`, which is called `file` in messages. A byte order mark is tolerated.
 ///
 /// # Errors
-/// What is wrong with the text, where, and how to mend it.
+/// What is wrong with the text, where, and how to fix it.
 pub fn read(file: &str, text: &str) -> Result<Scenario, Box<Diagnostic>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let at = |byte: usize, problem: Problem| {
@@ -79,7 +79,7 @@ fn explain(text: &str, error: &ron::error::SpannedError) -> (usize, Problem) {
             (Msg::new("scenario.unknown_variant").arg("name", escape(found)), names(found, expected))
         }
         Error::MissingStructField { field, .. } => {
-            // The end of the struct is where the reader notices; its beginning is where a person looks.
+            // The end of the struct is where the reader notices; its beginning is where a user looks.
             byte = place::open_at(text, byte).unwrap_or(byte);
             (
                 Msg::new("scenario.missing_field").arg("name", field),
@@ -224,7 +224,7 @@ fn ended_early(text: &str, byte: usize) -> (Msg, Option<Msg>) {
     }
 }
 
-/// A comma or a closing bracket should stand at `byte`.
+/// A comma or a closing bracket should are at `byte`.
 fn separator(text: &str, byte: usize) -> (Msg, Option<Msg>) {
     let token = place::token_at(text, byte);
     let found = escape(&token).into_owned();
@@ -262,7 +262,7 @@ fn number_start(text: &str, byte: usize) -> usize {
     text[..byte].trim_end_matches(part).len()
 }
 
-/// Adds the field whose value stands at `byte`, where the reader had left it already.
+/// Adds the field whose value is at `byte`, where the reader had left it already.
 fn name_before(text: &str, byte: usize, path: &mut Vec<Segment>) {
     let Some(before) = text[..byte].trim_end().strip_suffix(':') else {
         return;

@@ -53,7 +53,7 @@ impl Vocab {
     /// From the scenario's vocabulary; `read` gives the text of a corpus file.
     ///
     /// # Errors
-    /// Where words stand twice, or the corpus cannot be read.
+    /// Where words is repeated, or the corpus cannot be read.
     pub fn new(vocabulary: &Vocabulary, at: &str, read: &dyn Fn(&str) -> Result<String, Msg>) -> Result<Self, Problem> {
         match vocabulary {
             // Who opens a tokenizer makes its vocabulary by `of_tokenizer`.
@@ -246,7 +246,7 @@ impl Vocab {
             .collect()
     }
 
-    /// Pieces of a text at the word level. Words of a vocabulary may begin with the space that stands before them
+    /// Pieces of a text at the word level. Words of a vocabulary may begin with the space that comes before them
     /// (byte-pair encodings do that): such a word goes before the same one without a space.
     fn words_of(&self, text: &str) -> Vec<String> {
         let mut pieces = Vec::new();

@@ -1,4 +1,4 @@
-//! Maps in which no key may stand twice: the second would silently replace the first.
+//! Maps in which no key may be twice: the second would silently replace the first.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,13 +6,13 @@ use std::marker::PhantomData;
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 
-/// Begins the error of a key that stands twice; the key follows.
+/// Begins the error of a key that is repeated; the key follows.
 pub const TWICE: &str = "key twice: ";
 
-/// Reads a map; a key that stands twice is an error.
+/// Reads a map; a key that is repeated is an error.
 ///
 /// # Errors
-/// As any map, and where a key stands twice.
+/// As any map, and where a key is repeated.
 pub fn map<'de, V: Deserialize<'de>, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, V>, D::Error> {
     struct Unique<V>(PhantomData<V>);
 

@@ -114,7 +114,7 @@ pub fn load<T: Real>(
                 }
                 to_make.push((spec, init));
             }
-            // What a broken pattern was meant to hold for is not known; the pattern itself is a problem told elsewhere.
+            // What a broken pattern was meant to hold for is not known; the pattern itself is a problem reported elsewhere.
             None if broken_pattern => {}
             None => problems.push(
                 Problem::new("weights", Msg::new("weights.missing").arg("path", &spec.path).arg("shape", spec.shape))
@@ -279,7 +279,7 @@ impl Matrix {
     }
 }
 
-/// Inline values as the parameter's tensor. Problems name the cell as it stands in the scenario.
+/// Inline values as the parameter's tensor. Problems name the cell as it is in the scenario.
 fn inline<T: Real>(value: &WeightValue, spec: &ParamSpec) -> Result<Tensor<T>, Problem> {
     let wrong = |cell: &str, msg: Msg| Problem::new(format!("{}{cell}", at(&spec.path)), msg.arg("path", &spec.path));
     let ragged = |cell: &str| wrong(cell, Msg::new("weights.ragged").arg("wanted", spec.shape));
@@ -382,7 +382,7 @@ fn draw<T: Real>(spec: &ParamSpec, init: Init, seed: u64) -> Vec<T> {
         ParamRole::Bias { fan_in } => (fan_in, n),
         _ => (spec.shape.dims().last().copied().unwrap_or(1), spec.shape.dims()[0]),
     };
-    // γ and β begin where a norm changes nothing, unless a constant or a spread of their own is asked for.
+    // γ and β begin where a norm changes nothing, unless a constant or a spread of their own is requested.
     let fixed = match (spec.role, init) {
         (ParamRole::Gamma, Init::Xavier | Init::Kaiming) => Some(1.0),
         (ParamRole::Beta, Init::Xavier | Init::Kaiming) => Some(0.0),

@@ -134,20 +134,20 @@ fn every_number_type_of_checkpoints_is_read() {
 #[test]
 fn tensors_of_other_types_and_slips_in_names_are_told() {
     let file = WeightsOf(safetensors("F8_E4M3", &[1, 2, 3, 4]));
-    let told = file.problems(&[], &[matrix("w", 2, 2)]);
-    assert_eq!(told, [("weights.files[0]", "weights.dtype")]);
+    let reported = file.problems(&[], &[matrix("w", 2, 2)]);
+    assert_eq!(reported, [("weights.files[0]", "weights.dtype")]);
     let file = WeightsOf(safetensors("F32", &[0; 16]));
-    let told = file.problems(&[("v", "w"), ("w", "u")], &[matrix("w", 2, 2)]);
+    let reported = file.problems(&[("v", "w"), ("w", "u")], &[matrix("w", 2, 2)]);
     assert_eq!(
-        told[..2],
+        reported[..2],
         [("weights.files[0].names.\"v\"", "weights.unknown"), ("weights.files[0].names.\"w\"", "weights.not_in_file"),]
     );
-    let told = file.problems(&[], &[matrix("w", 2, 3)]);
-    assert_eq!(told, [("weights.files[0]", "weights.file_shape")]);
-    let told = file.problems(&[], &[matrix("x", 2, 3)]);
-    assert_eq!(told, [("weights", "weights.missing")]);
-    let told = WeightsOf(b"PK".to_vec()).problems(&[], &[]);
-    assert_eq!(told, [("weights.files[0].path", "source.unknown_kind")]);
+    let reported = file.problems(&[], &[matrix("w", 2, 3)]);
+    assert_eq!(reported, [("weights.files[0]", "weights.file_shape")]);
+    let reported = file.problems(&[], &[matrix("x", 2, 3)]);
+    assert_eq!(reported, [("weights", "weights.missing")]);
+    let reported = WeightsOf(b"PK".to_vec()).problems(&[], &[]);
+    assert_eq!(reported, [("weights.files[0].path", "source.unknown_kind")]);
 }
 
 /// Weights that are this file and nothing else.

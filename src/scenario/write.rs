@@ -10,7 +10,7 @@ use super::{options, syntax};
 use crate::model::config::{ModelConfig, NormConfig, NormKind};
 use crate::text::{Msg, escape};
 
-/// Levels of brackets that get lines of their own; deeper ones stand on one line.
+/// Levels of brackets that get lines of their own; deeper ones are on one line.
 const OPEN_LEVELS: usize = 3;
 
 /// The text of a scenario, as [`syntax::read`] reads it back.
@@ -27,7 +27,7 @@ pub fn write(scenario: &Scenario) -> String {
     text.unwrap_or_default() + "\n"
 }
 
-/// Short names of settings, and the fields that they stand for.
+/// Short names of settings, and the fields that they denote.
 const SHORT: &[(&str, &str)] = &[
     ("activation", "model.ffn.activation"),
     ("causal", "model.attention.causal"),
@@ -103,7 +103,7 @@ pub fn set(scenario: &Scenario, field: &str, value: &str) -> Result<Scenario, Pr
         Written::Absent(at) => format!("{}{name}: {value}, {}", &text[..*at], &text[*at..]),
     };
     let read = |value: &str| syntax::read("", &with(value));
-    // What is more than one value would change what stands beside it.
+    // What is more than one value would change what corresponds to it.
     let alone = |value: &str| {
         let whole = Written::There(4..4 + value.len());
         place::value(&format!("(x: {value})"), "x") == Some(whole)
@@ -163,7 +163,7 @@ fn forget_unread(model: &mut ModelConfig) {
 /// Choices that hold one number.
 const OF_NUMBER: [&str; 3] = ["By", "Value", "Constant"];
 
-/// What `value` may stand for besides itself: a choice in lower case; a number for the choice that holds one.
+/// What `value` may be for besides itself: a choice in lower case; a number for the choice that holds one.
 fn spellings(value: &str) -> Vec<String> {
     if value.parse::<f64>().is_ok() {
         OF_NUMBER.map(|name| format!("{name}({value})")).into()

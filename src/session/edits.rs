@@ -197,7 +197,7 @@ fn head_axis(shape: &Shape) -> (usize, usize) {
 
 /// What of an attention knows the positions of its keys.
 enum Keys {
-    /// Scores `[batch, head, query, key]`; `own`: queries stand in the same sequence.
+    /// Scores `[batch, head, query, key]`; `own`: queries are in the same sequence.
     Scores { own: bool },
     /// φ(K) `[batch, head, token, width]` of linear attention.
     Features,

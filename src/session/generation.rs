@@ -1,5 +1,5 @@
 //! Generation whose length is not known before: a program of a scenario's decoder, run call by call until an end
-//! token or a maximum, keeping only what a person asks for.
+//! token or a maximum, keeping only what a user asks for.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -203,7 +203,7 @@ impl Session {
         run: usize,
         calls: &Calls,
         cached: bool,
-        told: &mut (dyn FnMut(&Call) -> bool + Send),
+        reported: &mut (dyn FnMut(&Call) -> bool + Send),
     ) -> Result<(), Failed> {
         self.can_generate(run, calls, cached).map_err(Failed::Build)?;
         let lengths = calls.lengths();
@@ -213,7 +213,7 @@ impl Session {
             part.calls.end = if cached { lengths.len() } else { part_end(&lengths, part.calls.start) };
             let program = self.generation_part(run, calls, &part, cached).map_err(Failed::Build)?;
             let beam = matches!(calls, Calls::Beam { .. });
-            let told = &mut |call: &Call| {
+            let reported = &mut |call: &Call| {
                 if beam {
                     part.tokens.clone_from(&call.beams);
                     part.scores.clone_from(&call.scores);
@@ -223,14 +223,14 @@ impl Session {
                         row.push(*id);
                     }
                 }
-                go_on = told(call);
+                go_on = reported(call);
                 go_on
             };
             let mut watcher = Watcher {
                 roles: roles(&program, part.calls.clone()),
                 call: Call::default(),
                 candidates: Vec::new(),
-                told,
+                reported,
             };
             self.run_program(&program, |_| false, &mut watcher).map_err(Failed::Run)?;
             part.calls.start = part.calls.end;
@@ -330,10 +330,10 @@ pub fn frames(program: &Program) -> usize {
     (0..program.len() as u32).take_while(|call| program.named(&probs.in_call(*call)).is_some()).count()
 }
 
-/// Bytes of its own numbers that a decoding holds on to unless more are asked for.
+/// Bytes of its own numbers that a decoding holds on to unless more are requested.
 const MOST_DECODED: u64 = 3 << 29;
 
-/// Which values of a run stay where nothing else is asked for: all, but of a long decoding as many as fit.
+/// Which values of a run stay where nothing else is requested: all, but of a long decoding as many as fit.
 pub fn keep_of(program: &Program, precision: Precision) -> Keep {
     if frames(program) == 0 { Keep::All } else { Keep::within(program, precision, MOST_DECODED) }
 }
@@ -405,7 +405,7 @@ struct Watcher<'a> {
     call: Call,
     /// Scores of all candidates of a beam search.
     candidates: Vec<f64>,
-    told: &'a mut (dyn FnMut(&Call) -> bool + Send),
+    reported: &'a mut (dyn FnMut(&Call) -> bool + Send),
 }
 
 /// The last position of each sequence: `[batch, token, vocab]` → `[batch][vocab]`.
@@ -454,7 +454,7 @@ impl<T: Real> Sink<T> for Watcher<'_> {
                 call.beams = value.int().data().chunks(tokens).map(<[i64]>::to_vec).collect();
             }
         }
-        if ends && !(self.told)(&self.call) {
+        if ends && !(self.reported)(&self.call) {
             return Flow::Stop;
         }
         Flow::Go

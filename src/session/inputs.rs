@@ -36,7 +36,7 @@ impl Inputs {
     }
 }
 
-/// What is to be tokenised, each with the field where it stands.
+/// What is to be tokenised, each with the field where it is.
 #[derive(Clone, Debug)]
 pub(super) struct Given<'a> {
     model: &'a ModelConfig,
@@ -122,7 +122,7 @@ pub(super) fn inputs(given: &Given<'_>, source: &Vocab, target: &Vocab, found: &
 enum Types {
     /// So many; 0 for none.
     Of(usize),
-    /// None, since the source beside it has them.
+    /// None, since the source next to it has them.
     OfSource,
 }
 
@@ -171,7 +171,7 @@ fn ids_help(words: &Vocab) -> Msg {
     Msg::new("scenario.id_outside_help").arg("last", words.len().saturating_sub(1))
 }
 
-/// How to mend a text that has no tokens: the nearest word, where the unknown piece looks like a slip.
+/// How to fix a text that has no tokens: the nearest word, where the unknown piece looks like a slip.
 fn text_help(msg: &Msg, words: &Vocab) -> Msg {
     let token = msg.args.iter().find(|a| a.0 == "token").map(|a| &a.1);
     match token.map(|t| nearest(t, words.list().iter().map(String::as_str))) {

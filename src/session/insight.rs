@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::Session;
-use super::training::Lessons;
+use super::training::TrainSteps;
 use crate::program::optimiser::Optimiser;
 use crate::program::{Block, Gradients, Leaf, Name, NodeId, Op, Program, Role, Side, Site};
 use crate::tensor::{Axis, Real};
@@ -89,7 +89,7 @@ pub fn attention_maps<T: Real>(trace: &Trace<T>, sentence: usize) -> Vec<Attenti
             && !node.name.is_gradient()
             && s.rank() == 4
             && s.axes()[3] == Axis::Key;
-        // What was let go is computed anew where it is asked for: only maps are.
+        // What was let go is computed anew where it is requested: only maps are.
         let Some(value) = fits.then(|| trace.get(id)).flatten() else {
             continue;
         };
@@ -213,19 +213,20 @@ pub fn looks<T: Real>(
     optimiser: &Optimiser,
     states: Vec<State<T>>,
 ) -> Result<Vec<ModelSnapshot>, Stopped> {
-    let mut lessons = Lessons::new(session, run, optimiser.clone(), None, 0);
+    let mut train_steps = TrainSteps::new(session, run, optimiser.clone(), None, 0);
     let mut out = Vec::new();
     let mut tables = Vec::new();
     for mut state in states {
-        let lesson =
-            lessons.lesson(state.update).map_err(|e| Stopped::Build { update: state.update, error: Box::new(e) })?;
-        lesson.bind(optimiser, &mut state);
-        let trace = look(&lesson.program, &lesson, &state)?;
-        tables.push(embeddings(lesson.program.as_ref(), &trace));
+        let train_step = train_steps
+            .train_step(state.update)
+            .map_err(|e| Stopped::Build { update: state.update, error: Box::new(e) })?;
+        train_step.bind(optimiser, &mut state);
+        let trace = look(&train_step.program, &train_step, &state)?;
+        tables.push(embeddings(train_step.program.as_ref(), &trace));
         out.push(ModelSnapshot {
             update: state.update,
-            loss: trace.value(lesson.loss).get(0),
-            gradients: gradient_norms(&trace, &lesson.gradients),
+            loss: trace.value(train_step.loss).get(0),
+            gradients: gradient_norms(&trace, &train_step.gradients),
             attention: attention_maps(&trace, 0),
             embeddings: Vec::new(),
         });
@@ -248,11 +249,11 @@ pub struct TrainProbe {
     pub parameters: Vec<(String, f64)>,
     /// Embeddings of the tokens that were asked for, `[token, d_model]`.
     pub rows: Vec<Vec<f64>>,
-    /// Attention maps that are not kept, since glances are many and maps may be large.
+    /// Attention maps that are not kept, since probes are many and maps may be large.
     pub maps_left_out: usize,
 }
 
-/// Attention weights that a glance keeps.
+/// Attention weights that a probe keeps.
 const MAX_WEIGHTS: usize = 1 << 18;
 
 /// Looks at the model in `state`, with the dropout of its update: the loss is that which the update begins from.
@@ -260,23 +261,24 @@ const MAX_WEIGHTS: usize = 1 << 18;
 ///
 /// # Errors
 /// Where the program does not build or run.
-pub fn glance<T: Real>(
-    lessons: &mut Lessons<'_>,
+pub fn probe<T: Real>(
+    train_steps: &mut TrainSteps<'_>,
     optimiser: &Optimiser,
     mut state: State<T>,
     tokens: &[usize],
 ) -> Result<TrainProbe, Stopped> {
-    let lesson =
-        lessons.lesson(state.update).map_err(|e| Stopped::Build { update: state.update, error: Box::new(e) })?;
-    lesson.bind(optimiser, &mut state);
-    let program = reseeded(&lesson.program, state.update);
-    let trace = look(&program, &lesson, &state)?;
+    let train_step = train_steps
+        .train_step(state.update)
+        .map_err(|e| Stopped::Build { update: state.update, error: Box::new(e) })?;
+    train_step.bind(optimiser, &mut state);
+    let program = reseeded(&train_step.program, state.update);
+    let trace = look(&program, &train_step, &state)?;
     let norm = |grad: NodeId| {
         let value = trace.get(grad)?;
         let squares: f64 = (0..value.shape().len()).map(|i| value.get(i) * value.get(i)).sum();
         Some(squares.sqrt())
     };
-    let parameters = lesson
+    let parameters = train_step
         .gradients
         .iter()
         .filter(|(of, _)| matches!(program.node(*of).op, Op::Leaf(Leaf::Parameter)))
@@ -302,8 +304,8 @@ pub fn glance<T: Real>(
         maps_left_out: all - attention.len(),
         look: ModelSnapshot {
             update: state.update,
-            loss: trace.value(lesson.loss).get(0),
-            gradients: gradient_norms(&trace, &lesson.gradients),
+            loss: trace.value(train_step.loss).get(0),
+            gradients: gradient_norms(&trace, &train_step.gradients),
             attention,
             embeddings: Vec::new(),
         },
@@ -312,12 +314,12 @@ pub fn glance<T: Real>(
     })
 }
 
-fn look<T: Real>(program: &Arc<Program>, lesson: &TrainStep, state: &State<T>) -> Result<Trace<T>, Stopped> {
+fn look<T: Real>(program: &Arc<Program>, train_step: &TrainStep, state: &State<T>) -> Result<Trace<T>, Stopped> {
     let settings = Settings {
         keep: Keep::only(program, |id| {
             let name = &program.node(id).name;
             let weights = name.site.is_attention() && *name.last() == Role::Weights;
-            id == lesson.loss || name.is_gradient() || weights
+            id == train_step.loss || name.is_gradient() || weights
         }),
         timed: false,
         ..Settings::default()

@@ -1,4 +1,4 @@
-//! Labels of rows and columns: the tokens that stand there.
+//! Labels of rows and columns: the tokens that are there.
 
 use super::Session;
 use crate::program::{Block, Name, NodeId, Op, Role, Side, Site};
@@ -15,7 +15,7 @@ pub enum Labels<'s> {
     Vocabulary(&'s Vocab),
     /// Vocab of these ids.
     Ids(&'s Vocab, Vec<i64>),
-    /// Pieces of a text as they were cut; one that the vocabulary does not have says what stands for it.
+    /// Pieces of a text as they were cut; one that the vocabulary does not have says what denotes it.
     Tokens(&'s Vocab, &'s [Token]),
 }
 
@@ -66,7 +66,7 @@ impl Session {
         (if source { Side::Source } else { Side::Target }, call)
     }
 
-    /// The words that the numbers of a tensor stand for, where they are ids that its labels do not tell already: what
+    /// The words that the numbers of a tensor denote, where they are ids that its labels do not tell already: what
     /// was predicted, what was wanted, the sentences of a batch.
     pub fn id_words(&self, run: usize, node: NodeId) -> Option<&Vocab> {
         let program = &self.runs[run].program;

@@ -151,12 +151,12 @@ impl Session {
         if let Some(own) = own
             && r.live.begun.set(Instant::now()).is_ok()
         {
-            let (told, done) = mpsc::channel();
+            let (reported, done) = mpsc::channel();
             thread::spawn(move || {
                 let _ = own.finished(run);
                 own.runs[run].live.ended.store(true, Ordering::Release);
                 // Nobody may wait any more.
-                let _ = told.send(());
+                let _ = reported.send(());
             });
             let _ = done.recv_timeout(PATIENCE);
         }

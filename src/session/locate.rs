@@ -76,7 +76,7 @@ impl Address {
     }
 }
 
-/// A tensor that a name stands for, and the view that shows it under this name.
+/// A tensor that a name denotes, and the view that shows it under this name.
 #[derive(Clone, Debug)]
 pub struct Located {
     /// The tensor.

@@ -100,7 +100,7 @@ pub struct Run {
     /// Sequences that it reads.
     pub inputs: Arc<Inputs>,
     /// What an update reads besides the parameters; of a run of that kind.
-    lesson: Option<(Arc<TrainStep>, Optimiser)>,
+    train_step: Option<(Arc<TrainStep>, Optimiser)>,
     /// Cells that are edited while it goes on.
     held: Arc<Pinned>,
     trace: OnceLock<Result<AnyTrace, RunError>>,
@@ -113,7 +113,7 @@ pub struct Run {
 pub struct Session {
     /// The scenario.
     pub scenario: Scenario,
-    /// Where it came from; what it names is looked for beside it.
+    /// Where it came from; what it names is looked for next to it.
     pub origin: Option<PathBuf>,
     /// The text of its file, where it was read from one; what is saved keeps the comments.
     pub text: Option<Arc<str>>,
@@ -150,7 +150,7 @@ pub struct Session {
     own: OnceLock<Weak<Session>>,
     /// Whether whole runs are waited for all the same.
     patient: AtomicBool,
-    /// The model type of the checkpoint that it is of, once it is asked for.
+    /// The model type of the checkpoint that it is of, once it is requested.
     model_type: OnceLock<Option<String>>,
 }
 
@@ -197,7 +197,7 @@ impl Session {
         own.and_then(|r| r.with().model.as_ref()).unwrap_or(&self.scenario.model)
     }
 
-    /// Vocab that ids of `side` stand for.
+    /// Vocab that ids of `side` denote.
     pub fn words(&self, side: Side) -> &Vocab {
         match side {
             Side::Source => &self.source_words,

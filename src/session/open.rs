@@ -30,7 +30,7 @@ use crate::trace::Rounding;
 use crate::trace::train::{TrainStep, reseeded};
 use crate::walkthrough::Detail;
 
-/// What a person may choose when opening a scenario.
+/// What a user may choose when opening a scenario.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
     /// Number type, instead of the scenario's.
@@ -74,7 +74,7 @@ pub(super) fn open_beside(
         Ok(path)
     };
     let read_text = |name: &str| -> Result<String, Msg> {
-        // A scenario in a file may have a corpus of the same name beside it.
+        // A scenario in a file may have a corpus of the same name next to it.
         let beside = folder.is_some_and(|f| f.join(name).exists());
         if let (Some(text), false) = (crate::scenario::embedded_corpus(name), beside) {
             return Ok(text.to_owned());
@@ -158,7 +158,7 @@ pub(super) fn open_beside(
         let values = &mut scenario.weights.values;
         values.retain(|path, _| specs.iter().any(|s| s.path == *path));
     }
-    // Problems of the weights are told together with the others, unless making the weights takes long.
+    // Problems of the weights are reported together with the others, unless making the weights takes long.
     let numbers: usize = specs.iter().map(|s| s.shape.len()).sum();
     if !problems.is_empty() && numbers > MANY_NUMBERS {
         return Err(problems);
@@ -284,7 +284,7 @@ fn drop_unread_tables(scenario: &Scenario, inputs: &[&Inputs], specs: &mut Vec<P
     });
 }
 
-/// What is wrong with a model; `prefix` stands before its fields.
+/// What is wrong with a model; `prefix` comes before its fields.
 fn invalid(prefix: &str, model: &ModelConfig, vocab: VocabSizes) -> Vec<Problem> {
     let problem =
         |p: ConfigProblem| Problem { at: format!("{prefix}{}", p.field), msg: p.msg, help: p.help, anchor: None };
@@ -368,10 +368,10 @@ fn runs(s: &Session, inputs: &[Arc<Inputs>], vocab: VocabSizes) -> Result<Vec<Ru
                     let key = crate::text::catalogue::find(&must).unwrap_or("scenario.build");
                     Problem::new(format!("runs[{i}].optimiser"), Msg::new(key).arg("field", bad.field))
                 })?;
-                let lesson = TrainStep::new(program, loss, &rule).map_err(unbuildable)?;
-                let program = Arc::clone(&lesson.program);
+                let train_step = TrainStep::new(program, loss, &rule).map_err(unbuildable)?;
+                let program = Arc::clone(&train_step.program);
                 let mut update = new_run(&update_name, RunKind::Update, program, outputs, inputs);
-                update.lesson = Some((Arc::new(lesson), rule));
+                update.train_step = Some((Arc::new(train_step), rule));
                 out.push(update);
             }
         }
@@ -391,7 +391,7 @@ pub(super) fn new_run(
         kind,
         program: program.into(),
         outputs,
-        lesson: None,
+        train_step: None,
         inputs: Arc::clone(inputs),
         held: Arc::default(),
         trace: OnceLock::new(),

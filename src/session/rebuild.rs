@@ -157,7 +157,7 @@ impl Session {
             program: Arc::clone(&r.program),
             outputs: r.outputs,
             inputs: Arc::clone(&r.inputs),
-            lesson: r.lesson.clone(),
+            train_step: r.train_step.clone(),
             held: Arc::default(),
             trace: OnceLock::new(),
             live: super::live::Live::default(),

@@ -1,4 +1,4 @@
-//! What is said beside the steps of an automatic plan: the scenario's remarks, and how the text was cut.
+//! What is said next to the steps of an automatic plan: the scenario's remarks, and how the text was cut.
 
 use super::Session;
 use crate::program::{Role, Side, Site};

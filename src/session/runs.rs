@@ -177,12 +177,12 @@ impl Session {
             updates: u64,
             rounder: Option<&Rounder>,
         ) -> Option<Bindings<T>> {
-            let (lesson, optimiser) = run.lesson.as_ref()?;
+            let (train_step, optimiser) = run.train_step.as_ref()?;
             let mut state = State { update: updates, values: params.clone() };
-            lesson.bind(optimiser, &mut state);
+            train_step.bind(optimiser, &mut state);
             // Every batch of the update is all sentences here: what the earlier ones left.
             for _ in 1..optimiser.accumulate {
-                lesson.accumulate(&mut state, rounder.cloned()).ok()?;
+                train_step.accumulate(&mut state, rounder.cloned()).ok()?;
             }
             Some(state.values)
         }

@@ -1,4 +1,4 @@
-//! Training beside inference, stage by stage, filled in from what the two runs did.
+//! Training next to inference, stage by stage, filled in from what the two runs did.
 
 use super::{RunKind, Session};
 use crate::program::{self, Block, Leaf, Name, Op, Program, Role, Site, Stack};

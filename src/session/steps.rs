@@ -272,7 +272,7 @@ impl Session {
         self.runs_before(run).last()
     }
 
-    /// The runs whose nodes a run begins with, the nearest first: they stand just before it.
+    /// The runs whose nodes a run begins with, the nearest first: they are just before it.
     pub fn runs_before(&self, run: usize) -> impl Iterator<Item = usize> {
         let count = match self.runs[run].kind {
             RunKind::Backward => 1,

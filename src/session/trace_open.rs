@@ -160,8 +160,8 @@ fn restore_lessons(session: &mut Session) {
         let Some(loss) = session.runs[forward].outputs.loss else { continue };
         let rule = optimiser(&session.optimiser_of(forward));
         let program = Program::clone(&session.runs[forward].program);
-        if let Ok(lesson) = TrainStep::new(program, loss, &rule) {
-            session.runs[i].lesson = Some((Arc::new(lesson), rule));
+        if let Ok(train_step) = TrainStep::new(program, loss, &rule) {
+            session.runs[i].train_step = Some((Arc::new(train_step), rule));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Training a session's model: the lesson of each update, from all sentences or from mini-batches drawn by a seed.
+//! Training a session's model: the train step of each update, from all sentences or from mini-batches drawn by a seed.
 
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -48,7 +48,7 @@ pub fn optimiser(s: &schema::Optimiser) -> Optimiser {
 
 /// What each update of a training run learns from.
 #[derive(Debug)]
-pub struct Lessons<'s> {
+pub struct TrainSteps<'s> {
     session: &'s Session,
     run: usize,
     optimiser: Optimiser,
@@ -59,33 +59,33 @@ pub struct Lessons<'s> {
     built: Vec<Arc<TrainStep>>,
 }
 
-impl<'s> Lessons<'s> {
+impl<'s> TrainSteps<'s> {
     /// Lessons of the training run `run`: of all sentences at once, or of `batch` of them, which `seed` draws.
     pub fn new(session: &'s Session, run: usize, optimiser: Optimiser, batch: Option<usize>, seed: u64) -> Self {
         let all = session.runs[run].inputs.sentences();
         Self { session, run, optimiser, batch: batch.filter(|b| *b < all), seed, built: Vec::new() }
     }
 
-    /// The lesson of an update, counted from 0; its last batch, where there are several.
+    /// The train step of an update, counted from 0; its last batch, where there are several.
     ///
     /// # Errors
     /// Where its program does not build.
     ///
     /// # Panics
     /// Where the run has no loss: [`Session::training_run`] finds one that has.
-    pub fn lesson(&mut self, update: u64) -> Result<Arc<TrainStep>, BuildError> {
+    pub fn train_step(&mut self, update: u64) -> Result<Arc<TrainStep>, BuildError> {
         let parts = self.optimiser.accumulate.max(1);
         self.part(update * parts + parts - 1)
     }
 
-    /// The lesson of a batch, counted from 0 over all updates: where gradients are accumulated, several are one update.
+    /// The train step of a batch, counted from 0 over all updates: where gradients are accumulated, several are one update.
     fn part(&mut self, update: u64) -> Result<Arc<TrainStep>, BuildError> {
         let Some(batch) = self.batch else {
             if self.built.is_empty() {
                 let run = &self.session.runs[self.run];
                 let loss = run.outputs.loss.expect("a training run has a loss");
-                let lesson = TrainStep::new(run.program.as_ref().clone(), loss, &self.optimiser)?;
-                self.built.push(Arc::new(lesson));
+                let train_step = TrainStep::new(run.program.as_ref().clone(), loss, &self.optimiser)?;
+                self.built.push(Arc::new(train_step));
             }
             return Ok(Arc::clone(&self.built[0]));
         };
@@ -107,16 +107,16 @@ impl<'s> Lessons<'s> {
             loss: &s.loss_of(self.run).subset(&rows, inputs.sentences()),
             training: true,
         })?;
-        if let Some(lesson) = self.built.iter().find_map(|l| l.for_batch(&program)) {
-            return Ok(Arc::new(lesson));
+        if let Some(train_step) = self.built.iter().find_map(|l| l.for_batch(&program)) {
+            return Ok(Arc::new(train_step));
         }
         let loss = outputs.loss.expect("a training run has a loss");
-        let lesson = Arc::new(TrainStep::new(program, loss, &self.optimiser)?);
-        self.built.push(Arc::clone(&lesson));
-        Ok(lesson)
+        let train_step = Arc::new(TrainStep::new(program, loss, &self.optimiser)?);
+        self.built.push(Arc::clone(&train_step));
+        Ok(train_step)
     }
 
-    /// A trainer over these lessons, from `state` on.
+    /// A trainer over these train steps, from `state` on.
     pub fn trainer<T: Real>(
         mut self,
         state: State<T>,
@@ -177,7 +177,7 @@ impl Session {
             program: reseeded(&r.program, more),
             outputs: r.outputs,
             inputs: Arc::clone(&r.inputs),
-            lesson: r.lesson.clone(),
+            train_step: r.train_step.clone(),
             held: Arc::clone(&r.held),
             trace: OnceLock::new(),
             live: super::live::Live::default(),
@@ -220,8 +220,8 @@ impl Session {
     pub(super) fn advance(&mut self, run: usize, updates: u64) -> Result<(), Stopped> {
         fn go<T: Real>(s: &Session, run: usize, start: &Bindings<T>, updates: u64) -> Result<State<T>, Stopped> {
             let rule = optimiser(&s.optimiser_of(run));
-            let lessons = Lessons::new(s, run, rule, None, 0);
-            let mut trainer = lessons.trainer(State::new(start.clone()), Vec::new(), Retention::default());
+            let train_steps = TrainSteps::new(s, run, rule, None, 0);
+            let mut trainer = train_steps.trainer(State::new(start.clone()), Vec::new(), Retention::default());
             for _ in 0..updates {
                 trainer.step()?;
             }

@@ -59,8 +59,8 @@ pub(super) fn walkthrough(s: &Session) -> Result<Vec<Step>, Vec<Problem>> {
             };
             match found {
                 Ok(view) => views.push(view),
-                // A symbol that is wrong was told already, where it is defined.
-                Err(p) if problems.iter().any(|told| told.msg == p.msg) => {}
+                // A symbol that is wrong was reported already, where it is defined.
+                Err(p) if problems.iter().any(|reported| reported.msg == p.msg) => {}
                 Err(p) => problems.push(p.near(&near)),
             }
         }

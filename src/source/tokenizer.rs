@@ -312,7 +312,7 @@ fn readable(token: &str, byte_level: bool) -> String {
     out
 }
 
-/// The byte that a character of a byte-level vocabulary stands for: printable ones for themselves, the other 68 moved to
+/// The byte that a character of a byte-level vocabulary denotes: printable ones for themselves, the other 68 moved to
 /// U+0100 and on, in order.
 fn byte_of(c: char) -> Option<u8> {
     let printable = |b: u8| matches!(b, b'!'..=b'~' | 0xA1..=0xAC | 0xAE..=0xFF);

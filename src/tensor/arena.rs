@@ -36,7 +36,7 @@ impl Slab {
 
 /// Huge pages. In a virtual machine whose host gives memory when it is first touched, a huge page that the guest has long
 /// been without costs as much as all its small ones, and small ones that were used a moment ago are still there: whether
-/// huge pages pay is measured while they are asked for.
+/// huge pages pay is measured while they are requested.
 #[cfg(target_os = "linux")]
 mod huge {
     use std::sync::Arc;
@@ -47,7 +47,7 @@ mod huge {
 
     use super::Slab;
 
-    /// Bytes that are asked for at a time: several huge pages.
+    /// Bytes that are requested at a time: several huge pages.
     const STRIDE: usize = 8 << 20;
     /// A stride of huge pages takes a tenth of this, one of small pages about twice as much.
     const PATIENCE: Duration = Duration::from_millis(2);

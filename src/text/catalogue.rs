@@ -1,4 +1,4 @@
-//! One catalogue of all text a person reads, in English and Chinese.
+//! One catalogue of all text a user reads, in English and Chinese.
 //!
 //! Messages live in `assets/i18n/*.ron`: each file maps a dotted key to `(en: "…", zh: "…")`, so that a
 //! translation cannot be forgotten (a missing field does not parse). `{name}` is a placeholder.
@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use super::escape::escape_lines;
 
-/// A language a person reads.
+/// A language a user reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Lang {
@@ -31,7 +31,7 @@ struct Entry {
     zh: String,
 }
 
-/// The source files of the catalogue, joined at compile time. A file may hold any keys; no key may stand twice.
+/// The source files of the catalogue, joined at compile time. A file may hold any keys; no key may be twice.
 const FILES: &[(&str, &str)] = &[
     ("core.ron", include_str!("../../assets/i18n/core.ron")),
     ("scenario.ron", include_str!("../../assets/i18n/scenario.ron")),
@@ -145,7 +145,7 @@ impl Msg {
         self
     }
 
-    /// How to mend what this message says is wrong: the message `KEY_help`, where the catalogue has one.
+    /// How to fix what this message says is wrong: the message `KEY_help`, where the catalogue has one.
     #[must_use]
     pub fn help(&self) -> Option<Self> {
         let key = find(&format!("{}_help", self.key))?;

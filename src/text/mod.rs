@@ -1,6 +1,6 @@
 //! Text for people: the zh/en catalogue, terminal width, escaping of untrusted text, numbers.
 //!
-//! Lowest room of the house beside `tensor`: everything may use it, it uses nothing.
+//! Lowest room of the house next to `tensor`: everything may use it, it uses nothing.
 
 pub mod catalogue;
 pub mod escape;

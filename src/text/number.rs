@@ -30,7 +30,7 @@ impl Default for NumberFormat {
 }
 
 impl NumberFormat {
-    /// `x` as a person reads it: `NaN`, `∞`, `-∞`, or the number in this format.
+    /// `x` as a user reads it: `NaN`, `∞`, `-∞`, or the number in this format.
     pub fn format(self, x: f64) -> String {
         match self {
             Self::Bits => format!("{:#018x}", x.to_bits()),
@@ -131,7 +131,7 @@ fn whole(mut text: String) -> String {
     text
 }
 
-/// The number that is printed for `x` at `digits` decimals, read back: rounding as a person with a pencil does.
+/// The number that is printed for `x` at `digits` decimals, read back: rounding as a user with a pencil does.
 pub fn round_to(x: f64, digits: u8) -> f64 {
     if !x.is_finite() {
         return x;

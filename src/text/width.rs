@@ -27,7 +27,7 @@ pub struct Cells {
     pub ambiguous_wide: bool,
 }
 
-/// What stands for text that was cut off.
+/// What denotes text that was cut off.
 const ELLIPSIS: &str = "…";
 
 /// Punctuation that may not begin a line.
@@ -128,7 +128,7 @@ impl Cells {
 
     /// The lines of `text` in a column of `width` cells.
     ///
-    /// Lines break after spaces and beside wide characters, never before a closing or after an opening
+    /// Lines break after spaces and next to wide characters, never before a closing or after an opening
     /// punctuation mark unless nothing else fits; a word wider than the column is cut between graphemes.
     /// A newline ends a line. A column of no cells has no lines; a grapheme wider than the column stands
     /// alone on its line.

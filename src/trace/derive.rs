@@ -288,7 +288,7 @@ impl<'t, T: Real> Replay<'t, T> {
             }
             Arithmetic::ArgSort(l, rank) => {
                 let of = |i: usize| self.read(l.cell(i));
-                // The position that exactly `rank` others stand before.
+                // The position that exactly `rank` others come before.
                 let before =
                     |i: usize| (0..l.len).filter(|&j| descending(of(j), of(i)).then(j.cmp(&i)).is_lt()).count();
                 (0..l.len).find(|&i| before(i) == *rank).unwrap_or(*rank) as u64

@@ -184,7 +184,7 @@ fn leaf_value<T: Real>(leaf: &Leaf, node: &Node, pool: &Arc<Pool<T>>) -> Value<T
     Value::Float(Tensor::new(node.shape, out))
 }
 
-/// The fill of a mask in the run's type; `f64::MIN` stands for the type's own minimum.
+/// The fill of a mask in the run's type; `f64::MIN` denotes the type's own minimum.
 pub(super) fn fill_value<T: Real>(fill: f64) -> T {
     if fill == f64::MIN { T::LOWEST } else { T::from_f64(fill) }
 }

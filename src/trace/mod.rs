@@ -165,7 +165,7 @@ impl<T: Real> Trace<T> {
     }
 
     fn recompute(&self, id: NodeId) -> Value<T> {
-        // Operands stand before their readers: collect what is missing, then evaluate in order.
+        // Operands come before their readers: collect what is missing, then evaluate in order.
         let mut missing = vec![id];
         let mut at = 0;
         while at < missing.len() {

@@ -118,7 +118,7 @@ impl<T: Real> Trace<T> {
         if computed { None } else { self.stored.as_ref()?.source.home(id) }
     }
 
-    /// What stands for a value that was there when the source was opened and cannot be read any more.
+    /// What denotes a value that was there when the source was opened and cannot be read any more.
     pub(super) fn unreadable(&self, id: NodeId) -> Value<T> {
         let node = self.program.node(id);
         let n = node.shape.len();

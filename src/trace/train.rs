@@ -71,7 +71,7 @@ impl TrainStep {
         })
     }
 
-    /// The lesson of another batch of the same shape, given its forward pass, without building the rest again.
+    /// The train step of another batch of the same shape, given its forward pass, without building the rest again.
     /// `None` where the forward passes differ in more than constants.
     pub fn for_batch(&self, forward: &Program) -> Option<Self> {
         if forward.len() != self.forward {
@@ -234,7 +234,7 @@ pub enum Stopped {
 pub struct Retention {
     /// Before every so many updates.
     pub every: u64,
-    /// When there are more than this, every second one goes, and twice as many updates pass between them.
+    /// When there are more than this, every second one is dropped, and twice as many updates pass between them.
     pub most: usize,
     /// Bytes that they take at most, all together; two are kept in any case.
     pub bytes: usize,
@@ -253,7 +253,7 @@ impl Retention {
     }
 }
 
-/// A training run. `B` gives the lesson of each batch, counted from 0; it must give the same one every time. An update
+/// A training run. `B` gives the train step of each batch, counted from 0; it must give the same one every time. An update
 /// has one batch, or as many as the optimiser accumulates the gradients of.
 #[derive(Debug)]
 pub struct Trainer<T: Real, B> {
@@ -297,8 +297,8 @@ impl<T: Real, B: FnMut(u64) -> Result<Arc<TrainStep>, BuildError>> Trainer<T, B>
         if self.kept.is_empty() || update.is_multiple_of(self.retention.every) {
             self.keep();
         }
-        let lesson = self.lesson(update)?;
-        let loss = self.advance(&lesson)?;
+        let train_step = self.train_step(update)?;
+        let loss = self.advance(&train_step)?;
         self.losses.push(loss);
         Ok(loss)
     }
@@ -318,23 +318,23 @@ impl<T: Real, B: FnMut(u64) -> Result<Arc<TrainStep>, BuildError>> Trainer<T, B>
         self.kept.iter()
     }
 
-    /// The lesson of an update.
+    /// The train step of an update.
     ///
     /// # Errors
     /// Where it does not build.
-    pub fn lesson(&mut self, update: u64) -> Result<Arc<TrainStep>, Stopped> {
+    pub fn train_step(&mut self, update: u64) -> Result<Arc<TrainStep>, Stopped> {
         let parts = self.optimiser.accumulate.max(1);
         self.batch(update, update * parts + parts - 1)
     }
 
-    /// The lesson of a batch, counted from 0 over all updates.
+    /// The train step of a batch, counted from 0 over all updates.
     fn batch(&mut self, update: u64, batch: u64) -> Result<Arc<TrainStep>, Stopped> {
         (self.batches)(batch).map_err(|error| Stopped::Build { update, error: Box::new(error) })
     }
 
     /// Binds what the update of `lesson`, the last of its batches, reads: the gradients of the batches before too.
-    fn ready(&mut self, lesson: &TrainStep, state: &mut State<T>) -> Result<(), Stopped> {
-        lesson.bind(&self.optimiser, state);
+    fn ready(&mut self, train_step: &TrainStep, state: &mut State<T>) -> Result<(), Stopped> {
+        train_step.bind(&self.optimiser, state);
         let (update, parts) = (state.update, self.optimiser.accumulate.max(1));
         for part in 0..parts - 1 {
             let earlier = self.batch(update, update * parts + part)?;
@@ -358,7 +358,7 @@ impl<T: Real, B: FnMut(u64) -> Result<Arc<TrainStep>, BuildError>> Trainer<T, B>
         let now = std::mem::replace(&mut self.state, nearest.clone());
         let mut reached = Ok(0.0);
         while self.state.update < update && reached.is_ok() {
-            reached = self.lesson(self.state.update).and_then(|lesson| self.advance(&lesson));
+            reached = self.train_step(self.state.update).and_then(|train_step| self.advance(&train_step));
         }
         let then = std::mem::replace(&mut self.state, now);
         reached.map(|_| then)
@@ -371,11 +371,11 @@ impl<T: Real, B: FnMut(u64) -> Result<Arc<TrainStep>, BuildError>> Trainer<T, B>
     /// Where `update` was not reached.
     pub fn reopen(&mut self, update: u64) -> Result<(Arc<TrainStep>, Trace<T>), Stopped> {
         let mut state = self.state_at(update)?;
-        let lesson = self.lesson(update)?;
-        self.ready(&lesson, &mut state)?;
+        let train_step = self.train_step(update)?;
+        self.ready(&train_step, &mut state)?;
         let settings = Settings { keep: Keep::All, timed: true, ..self.settings.clone() };
-        let trace = run(&lesson, &state, &settings)?;
-        Ok((lesson, trace))
+        let trace = run(&train_step, &state, &settings)?;
+        Ok((train_step, trace))
     }
 
     fn keep(&mut self) {
@@ -398,15 +398,15 @@ impl<T: Real, B: FnMut(u64) -> Result<Arc<TrainStep>, BuildError>> Trainer<T, B>
     }
 
     /// Makes the update of `lesson` on the current state; gives the loss before it.
-    fn advance(&mut self, lesson: &TrainStep) -> Result<f64, Stopped> {
+    fn advance(&mut self, train_step: &TrainStep) -> Result<f64, Stopped> {
         let mut state = self.state.clone();
-        self.ready(lesson, &mut state)?;
-        let settings = Settings { keep: lesson.handoff_only.clone(), ..self.settings.clone() };
-        let trace = run(lesson, &state, &settings)?;
-        let loss = trace.value(lesson.loss);
-        let mut odd = (!finite(&loss)).then_some(lesson.loss);
+        self.ready(train_step, &mut state)?;
+        let settings = Settings { keep: train_step.handoff_only.clone(), ..self.settings.clone() };
+        let trace = run(train_step, &state, &settings)?;
+        let loss = trace.value(train_step.loss);
+        let mut odd = (!finite(&loss)).then_some(train_step.loss);
         let mut handed = Vec::new();
-        for p in &lesson.updates.parameters {
+        for p in &train_step.updates.parameters {
             let new = trace.value(p.new);
             if odd.is_none() && !finite(&new) {
                 odd = Some(p.new);
@@ -418,20 +418,20 @@ impl<T: Real, B: FnMut(u64) -> Result<Arc<TrainStep>, BuildError>> Trainer<T, B>
         }
         if let Some(odd) = odd {
             let full = Settings { keep: Keep::All, ..settings };
-            return Err(culprit(&run(lesson, &state, &full)?, odd, state.update));
+            return Err(culprit(&run(train_step, &state, &full)?, odd, state.update));
         }
         for (leaf, value) in handed {
-            state.values.insert(Arc::clone(&lesson.program.node(leaf).path), value);
+            state.values.insert(Arc::clone(&train_step.program.node(leaf).path), value);
         }
-        lesson.forget(&mut state);
+        train_step.forget(&mut state);
         state.update += 1;
         self.state = state;
         Ok(loss.get(0))
     }
 }
 
-fn run<T: Real>(lesson: &TrainStep, state: &State<T>, settings: &Settings<T>) -> Result<Trace<T>, Stopped> {
-    let program = lesson.at(state.update);
+fn run<T: Real>(train_step: &TrainStep, state: &State<T>, settings: &Settings<T>) -> Result<Trace<T>, Stopped> {
+    let program = train_step.at(state.update);
     run_with(&program, &state.values, settings, &mut ())
         .map_err(|error| Stopped::Run { update: state.update, error: Box::new(error) })
 }

@@ -168,7 +168,7 @@ pub fn frame(buf: &mut Buffer, area: Rect, title: &str, focused: bool, look: &Lo
     if !title.is_empty() && area.width > 4 {
         let title = look.cut(&format!(" {title} "), area.width - 4);
         let style = if focused { theme.accent } else { theme.title };
-        // Not in the colour of the line that it stands on.
+        // Not in the colour of the line that it is on.
         let style = Style::reset().patch(theme.text).patch(style);
         let at = (area.x + 2, area.y);
         put(buf, area, at, &title, area.width - 4, style, look);
@@ -203,7 +203,7 @@ mod tests {
             let look = Look::new(theme, Glyphs::of(set), Lang::Zh);
             let area = Rect::new(0, 0, 8, 1);
             let mut buf = Buffer::empty(area);
-            // No glyph set can replace every word of a person.
+            // No glyph set can replace every word of a user.
             let used = put(&mut buf, area, (0, 0), "①b水", 8, Style::new(), &look);
             let sent: Vec<_> =
                 Buffer::empty(area).diff(&buf).iter().map(|(x, _, c)| (*x, c.symbol().to_owned())).collect();

@@ -35,7 +35,7 @@ pub struct Glyphs {
     pub changes: [&'static str; 3],
     /// More to the left, right, above, below.
     pub more: [&'static str; 4],
-    /// What stands for text that was cut off.
+    /// What denotes text that was cut off.
     pub ellipsis: &'static str,
     /// Fractions of a bar's cell, from little to full.
     pub bar: &'static [&'static str],

@@ -114,7 +114,7 @@ fn palette(palette: &Palette, keymap: &Keymap, area: Rect, buf: &mut Buffer, loo
     for (i, (y, spec)) in (list.y..list.bottom()).zip(found.iter().skip(first)).enumerate() {
         let style = if first + i == palette.selected { look.theme.cursor } else { look.theme.text };
         let keys = keys_of(keymap, spec, look);
-        // The keys stand at the right end, where they leave the words most of the line.
+        // The keys are at the right end, where they leave the words most of the line.
         let right = look.width(&keys).min(list.width / 3);
         let text = format!("{}  {}", look.fit(spec.name, 18, Align::Left), tr(look.lang, spec.key));
         let text = look.fit(&text, list.width - right, Align::Left);

@@ -222,7 +222,7 @@ fn lines(buf: &Buffer, dark: bool, wanted: &dyn Fn(u16) -> bool, out: &mut Strin
         }
     }
     for y in (buf.area.top()..buf.area.bottom()).filter(|y| wanted(*y)) {
-        // Wide glyphs stand in runs of their own, so that a font of other proportions cannot shift what follows.
+        // Wide glyphs are in runs of their own, so that a font of other proportions cannot shift what follows.
         let wide = |r: &Run| usize::from(r.width) > r.text.chars().count();
         for run in runs(buf, y, |r, width, style| r.style == style && wide(r) == (width > 1)) {
             let trimmed = run.text.trim();

@@ -120,7 +120,7 @@ pub fn send(sequence: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// Makes a panic give the terminal back before it is told. To be called before anything else takes the terminal.
+/// Makes a panic give the terminal back before it is reported. To be called before anything else takes the terminal.
 pub fn install_panic_hook() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {

@@ -42,7 +42,7 @@ impl Environment {
 }
 
 impl Depth {
-    /// The depth to use: what a person asked for, else what the environment says.
+    /// The depth to use: what a user asked for, else what the environment says.
     pub fn resolve(mode: ColorMode, environment: Environment) -> Self {
         match mode {
             ColorMode::Auto if environment.no_color => Self::None,
@@ -192,7 +192,7 @@ macro_rules! roles {
         /// The styles of everything on the screen, by what it means.
         #[derive(Clone, Debug, PartialEq)]
         pub struct Theme {
-            /// Whether colours stand on a dark ground.
+            /// Whether colours are on a dark ground.
             pub dark: bool,
             /// How many colours the terminal shows.
             pub depth: Depth,

@@ -42,7 +42,7 @@ fn numbered(parent: &Step, mut steps: Vec<Step>) -> Vec<Step> {
     steps
 }
 
-/// The decoding call that a whole step stands for, and its run: its views are of one call but not a stage of it.
+/// The decoding call that a whole step denotes, and its run: its views are of one call but not a stage of it.
 fn decoding_call<'p>(program_of: &dyn Fn(usize) -> &'p Program, step: &Step) -> Option<(u32, usize)> {
     if step.number.len() > 1 {
         return None;

@@ -1,4 +1,4 @@
-//! The numbered steps: what a person pages through.
+//! The numbered steps: what a user pages through.
 //!
 //! A [`Step`] has a number, a section, a phase, a title, a note and views; a [`View`] is a node, a slice of it and a
 //! symbol. Steps come from the scenario or from [`plan`]; any step [`expand`]s into sub-steps, down to primitives.

@@ -1,10 +1,10 @@
-//! What phases are called, and titles beside them.
+//! What phases are called, and titles next to them.
 
 use crate::program::{Block, Name, Site};
 use crate::tensor::Slice;
 use crate::text::{Lang, Msg, tr};
 
-/// The name of a phase as a person reads it: `encoder.1 (training)` is "Encoder layer 1 (training)". LocalizedText that the
+/// The name of a phase as a user reads it: `encoder.1 (training)` is "Encoder layer 1 (training)". LocalizedText that the
 /// catalogue does not have stay as they are: a scenario may have its own.
 pub fn phase_name(phase: &str, lang: Lang) -> String {
     let words: Vec<String> = phase.split(' ').map(|word| one(word, lang)).collect();

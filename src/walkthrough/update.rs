@@ -1,5 +1,5 @@
 //! An optimiser's update as numbered steps, one a parameter: the gradient, the optimiser's memory, the bias
-//! correction, and the new weight beside the old.
+//! correction, and the new weight next to the old.
 
 use super::backward::{Mirror, Start, symbols};
 use super::plan::symbol_of;

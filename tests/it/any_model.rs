@@ -640,12 +640,12 @@ proptest! {
     ) {
         let mut scenario = valid(&mut Draw { left: &bytes });
         let field = mistake(&mut scenario, which);
-        let told = format!("{scenario:?}");
+        let reported = format!("{scenario:?}");
         match open(scenario, None, Options::default()) {
-            Ok(_) => prop_assert!(false, "{which} {field} opened\n{told}"),
+            Ok(_) => prop_assert!(false, "{which} {field} opened\n{reported}"),
             Err(problems) => prop_assert!(
                 problems.iter().any(|p| p.at.contains(field) && p.help.is_some()),
-                "{which} {field}: {problems:?}\n{told}"
+                "{which} {field}: {problems:?}\n{reported}"
             ),
         }
     }

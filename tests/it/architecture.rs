@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// Crates that only the fronts may use.
 const GUARDED_CRATES: [&str; 4] = ["clap", "crossterm", "ratatui", "color_eyre"];
 
-/// A folder and what it may use beside itself and `text`.
+/// A folder and what it may use next to itself and `text`.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("text", &[]),
     ("tensor", &[]),
@@ -111,7 +111,7 @@ fn source_files(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// The room a file is in: its top folder in `src/`, or its name for a file beside them.
+/// The room a file is in: its top folder in `src/`, or its name for a file next to them.
 fn room(src: &Path, file: &Path) -> String {
     let first = file.strip_prefix(src).unwrap().iter().next().unwrap();
     let name = first.to_str().unwrap();

@@ -57,7 +57,7 @@ fn gradients_go_on_from_the_forward_steps_in_reverse() {
         if node.inline || constant && &*node.path != "grad.loss.mean" {
             continue;
         }
-        // Every cell stands in some step, and what it is computed from stands in no later one.
+        // Every cell is in some step, and what it is computed from is in no later one.
         let step = |flat: usize| steps.locate(run, Cell { node: id, flat }, 0);
         for flat in 0..node.shape.len() {
             assert!(step(flat).is_some(), "{}[{flat}] is not shown", node.path);
@@ -117,7 +117,7 @@ fn formulas_of_gradients_name_what_they_read() {
     };
     // A gradient that no step shows whole is one all the same.
     has("∂L/∂v.weight = ∂L/∂cross_attn.vᵀ · ENC_OUT");
-    // Heads that the forward steps call by one name are told apart.
+    // Heads that the forward steps call by one name are reported apart.
     has("∂L/∂K1 = ∂L/∂scores_raw1ᵀ · Q1");
     has("∂L/∂K2 = ∂L/∂scores_raw2ᵀ · Q2");
     has("∂L/∂O1 = ∂L/∂Concat[:, 0..2]");

@@ -203,7 +203,7 @@ fn the_caret_stands_under_the_place() {
         let caret = caret.unwrap_or_else(|| panic!("{name}: no caret"));
         let line = place.split(':').next().expect("a line");
         assert!(lines[caret - 1].starts_with(&format!(" {line} | ")), "{name}");
-        // What stands at the caret is what stands at the place in the file.
+        // What is at the caret is what is at the place in the file.
         let cells = tui_transformer::text::width(lines[caret]) - 1;
         let mut shown = lines[caret - 1].chars();
         let mut before = String::new();
@@ -272,7 +272,7 @@ fn files_without_an_end_and_files_too_large_are_refused() {
     assert!(refused("en", Path::new("/dev/zero")).contains("67108864"));
     let (_keep, path) = made("large.ron", b"(");
     let file = std::fs::OpenOptions::new().write(true).open(&path).expect("open");
-    // Sparse: the size is told from its metadata, not by reading.
+    // Sparse: the size is reported from its metadata, not by reading.
     file.set_len(1 << 40).expect("a size");
     let start = Instant::now();
     assert!(refused("en", &path).contains("1099511627776"));

@@ -105,7 +105,7 @@ fn forward(text: &str) -> Vec<String> {
 #[case("P if entropy < 0.1", &[])]
 #[case("if any nan", &[])]
 #[case("if any inf", &[])]
-// A whole expression, as soon as it can be told.
+// A whole expression, as soon as it can be reported.
 #[case("23..28 if max(A1) > 0.9 or row_sum(A1)[0] = 1 ± 1e-9", &["25", "26", "27", "28"])]
 #[case("P if changed", &["92", "93", "94"])]
 #[case("A1 count 2", &["57", "69", "76"])]

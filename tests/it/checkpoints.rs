@@ -1,5 +1,5 @@
 //! Checkpoints as Hugging Face saves them, with hidden states, attention weights and logits that it computed (float32):
-//! scenarios beside them agree with all of these, and a wrong setting is found where it acts.
+//! scenarios next to them agree with all of these, and a wrong setting is found where it acts.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -21,8 +21,8 @@ fn compare(scenario: &Path, reference: &Path, mode: &str) -> (Option<i32>, Json)
         .env("LC_ALL", "C")
         .output()
         .expect("runs");
-    let told = String::from_utf8_lossy(&out.stderr);
-    let json = serde_json::from_slice(&out.stdout).unwrap_or_else(|e| panic!("{e}: {told}"));
+    let reported = String::from_utf8_lossy(&out.stderr);
+    let json = serde_json::from_slice(&out.stdout).unwrap_or_else(|e| panic!("{e}: {reported}"));
     (out.status.code(), json)
 }
 

@@ -59,10 +59,10 @@ fn failed(app: &App) -> Vec<(usize, Severity)> {
 #[test]
 fn findings_are_a_list_and_each_leads_to_its_place() {
     let mut app = faulty();
-    // Nothing runs before it is asked for.
+    // Nothing runs before it is requested.
     assert_eq!(failed(&app), []);
-    let told = say(&mut app, "checks");
-    let [answer] = &told.answers[..] else { panic!("{told:?}") };
+    let reported = say(&mut app, "checks");
+    let [answer] = &reported.answers[..] else { panic!("{reported:?}") };
     // The inference run has the scale in its calls as well: said once a layer.
     assert_eq!(answer.title.render(Lang::En), "Checks: 1 errors, 4 warnings, 0 remarks");
     let rows = &answer.rows;
@@ -78,17 +78,17 @@ fn findings_are_a_list_and_each_leads_to_its_place() {
         assert!(words.contains(&format!(" {}", path(&app))), "{words} {}", path(&app));
     }
     // Said again at once: nothing is computed anew, and the list is the same.
-    assert_eq!(say(&mut app, "checks").answers, told.answers);
+    assert_eq!(say(&mut app, "checks").answers, reported.answers);
 }
 
 #[test]
 fn from_one_failed_step_to_the_next_around() {
     let mut app = faulty();
-    let told = say(&mut app, "next-failed");
-    assert!(told.moved);
+    let reported = say(&mut app, "next-failed");
+    assert!(reported.moved);
     let scores = |l: usize| format!("decoder.{l}.self_attn.scores");
-    assert!(text_of(&told).contains(&format!("attention_scale: run training, step {}", label(&app))));
-    assert!(text_of(&told).contains(&scores(0)));
+    assert!(text_of(&reported).contains(&format!("attention_scale: run training, step {}", label(&app))));
+    assert!(text_of(&reported).contains(&scores(0)));
     let mut places = vec![at(&app)];
     for _ in 0..2 {
         say(&mut app, "next-failed");
@@ -113,8 +113,8 @@ fn from_one_failed_step_to_the_next_around() {
     assert_eq!(at(&app), places[2]);
 }
 
-fn text_of(told: &Outcome) -> String {
-    let text = told.messages.iter().map(|m| m.text.render(Lang::En));
+fn text_of(reported: &Outcome) -> String {
+    let text = reported.messages.iter().map(|m| m.text.render(Lang::En));
     text.collect()
 }
 
@@ -152,8 +152,8 @@ fn the_steps_of_another_run_have_marks_of_their_own() {
 fn a_run_in_order_says_so() {
     let mut app = app(embedded("gpt_block", bare), None);
     assert_eq!(text_of(&say(&mut app, "checks")), "Checks: nothing found");
-    let told = say(&mut app, "prev-failed");
-    assert!(!told.moved && told.messages[0].level == Level::Info);
+    let reported = say(&mut app, "prev-failed");
+    assert!(!reported.moved && reported.messages[0].level == Level::Info);
 }
 
 #[test]

@@ -46,8 +46,8 @@ fn usage_errors_go_to_standard_error_with_code_2() {
         let output = run(arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
         assert!(output.stdout.is_empty(), "{arguments:?}");
-        let told = text(&output.stderr);
-        assert!(told.contains(message), "{arguments:?}: {told}");
+        let reported = text(&output.stderr);
+        assert!(reported.contains(message), "{arguments:?}: {reported}");
     }
 }
 
@@ -83,9 +83,9 @@ fn a_script_is_told_what_the_screen_would_show() {
     let said = |command: &str| {
         let output = run(&["--lang", "en", "play", "water_class", "-e", command]);
         assert_eq!(output.status.code(), Some(0), "{command}");
-        let told = text(&output.stdout).to_owned();
-        let (first, rest) = told.split_once('\n').expect("lines");
-        // Commands are told in their full form.
+        let reported = text(&output.stdout).to_owned();
+        let (first, rest) = reported.split_once('\n').expect("lines");
+        // Commands are reported in their full form.
         let word = command.split(' ').next().expect("a word");
         assert!(first.starts_with(&format!("> {word} ")), "{first}");
         rest.trim().to_owned()

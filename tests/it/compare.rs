@@ -1,5 +1,5 @@
 //! `compare` over references that PyTorch computed: a correct run raises no difference, in either number type; what is
-//! wrong on the command line is told.
+//! wrong on the command line is reported.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -38,8 +38,8 @@ fn compare(arguments: &[&str]) -> Output {
 /// Exit code and what `--json` prints.
 fn json(arguments: &[&str]) -> (i32, Json) {
     let out = compare(&[arguments, &["--json"]].concat());
-    let told = String::from_utf8_lossy(&out.stderr);
-    let json = serde_json::from_slice(&out.stdout).unwrap_or_else(|e| panic!("{e}: {told}"));
+    let reported = String::from_utf8_lossy(&out.stderr);
+    let json = serde_json::from_slice(&out.stdout).unwrap_or_else(|e| panic!("{e}: {reported}"));
     (out.status.code().expect("ended"), json)
 }
 
@@ -177,14 +177,14 @@ fn the_first_difference_lies_in_an_interval() {
     let cumulative = paths(&report);
     assert_eq!(cumulative[..2], ["encoder.0.ffn.out", "encoder.0.residual2?"]);
     let out = compare(&[text(&broken), text(&sparse)]);
-    let told = String::from_utf8_lossy(&out.stdout);
+    let reported = String::from_utf8_lossy(&out.stdout);
     for line in [
         "first difference: step",
         "last match: step",
         "between them, not in the reference: steps ",
         "what is given there: encoder.0.norm2.gamma",
     ] {
-        assert!(told.contains(line), "{told}");
+        assert!(reported.contains(line), "{reported}");
     }
 }
 
@@ -255,8 +255,8 @@ fn edited_cells_of_either_side_are_found() {
         .arg(format!("save {}", text(&edited)))
         .output()
         .expect("runs");
-    let told = String::from_utf8_lossy(&out.stderr);
-    assert!(edited.is_file(), "{told}");
+    let reported = String::from_utf8_lossy(&out.stderr);
+    assert!(edited.is_file(), "{reported}");
     for mode in ["isolated", "cumulative"] {
         for (a, b) in [(text(&edited), "water_class"), ("water_class", text(&edited))] {
             let (code, report) = json(&[a, b, "--mode", mode]);
@@ -302,7 +302,7 @@ fn what_cannot_be_compared_is_told() {
     let broken = at("broken.safetensors", b"PK");
     let no_map = at("map.ron", b"{\"a\": 1}");
     let bad_path = at("path.ron", b"{\"nobody{*}\": \"encoder.0.self_attn.qq\"}");
-    for (arguments, told) in [
+    for (arguments, reported) in [
         (&["water_class", text(&nobody)][..], "stands for numbers of this run"),
         (&["water_class", text(&broken)], "broken.safetensors"),
         (&["water_class", "missing.npz"], "missing.npz"),
@@ -317,7 +317,7 @@ fn what_cannot_be_compared_is_told() {
         let out = compare(arguments);
         let stderr = String::from_utf8_lossy(&out.stderr);
         assert_eq!(out.status.code(), Some(2), "{arguments:?}: {stderr}");
-        assert!(stderr.contains(told) && out.stdout.is_empty(), "{arguments:?}: {stderr}");
+        assert!(stderr.contains(reported) && out.stdout.is_empty(), "{arguments:?}: {stderr}");
         assert!(!stderr.contains('\u{1b}'), "{arguments:?}");
     }
 }

@@ -105,7 +105,7 @@ fn paths(report: &Report) -> Vec<&str> {
     (report.differences.iter()).map(|d| d.place.path.as_str()).collect()
 }
 
-/// How the nodes that the tensors called `name` stand for stand.
+/// How the nodes that the tensors called `name` denote stand.
 fn states(report: &Report, name: &str) -> Vec<State> {
     let named = |c: &&tui_transformer::debug::compare::Checked| c.against.as_ref().is_some_and(|a| a.name == name);
     (report.nodes.iter().filter(named)).map(|c| c.state).collect()
@@ -284,7 +284,7 @@ fn positions_without_a_batch_are_the_same_positions() {
     let report = compared(&session, &file, Mode::Isolated);
     assert_eq!(paths(&report), [""; 0]);
     assert_eq!(states(&report, "transformer.wpe"), [State::Match]);
-    // Of another length, both shapes are told, and they differ.
+    // Of another length, both shapes are reported, and they differ.
     let positions = file.get_mut("transformer.wpe").expect("recorded");
     positions.1[0] -= 1;
     positions.2.truncate(positions.1[0] * positions.1[1]);

@@ -41,12 +41,12 @@ fn play(scenario: &Path, commands: &[&str]) -> Vec<Json> {
         command.args(["-e", c]);
     }
     let out = command.env("LC_ALL", "C").output().expect("runs");
-    let told = String::from_utf8_lossy(&out.stdout);
-    told.lines().map(|l| serde_json::from_str(l).unwrap_or_else(|e| panic!("{e}: {l}"))).collect()
+    let reported = String::from_utf8_lossy(&out.stdout);
+    reported.lines().map(|l| serde_json::from_str(l).unwrap_or_else(|e| panic!("{e}: {l}"))).collect()
 }
 
-fn message(told: &Json) -> &str {
-    told["messages"][0]["text"].as_str().expect("a message")
+fn message(reported: &Json) -> &str {
+    reported["messages"][0]["text"].as_str().expect("a message")
 }
 
 #[test]
@@ -55,9 +55,9 @@ fn a_script_goes_from_difference_to_difference() {
     let scenario = changed(folder.path(), "activation: Gelu,", "activation: GeluTanh,");
     let compare = format!("compare {CASE}.safetensors");
     let commands = [&compare, "next-diff", "next-diff", "next-diff", "prev-diff", "compare", "compare none.npz"];
-    let told = play(&scenario, &commands);
-    assert_eq!(told.len(), commands.len());
-    let rows = told[0]["answers"][0]["rows"].as_array().expect("rows");
+    let reported = play(&scenario, &commands);
+    assert_eq!(reported.len(), commands.len());
+    let rows = reported[0]["answers"][0]["rows"].as_array().expect("rows");
     let text = |i: usize| rows[i]["text"].as_str().expect("a text");
     assert!(text(0).starts_with("first difference: step") && text(0).ends_with("encoder.0.ffn.act"));
     assert!(text(1).starts_with("last match: step") && text(1).ends_with("encoder.0.ffn.hidden"));
@@ -82,30 +82,30 @@ fn a_script_goes_from_difference_to_difference() {
     let level = |c: char| " .:-=+*#%@".find(c).expect("a level");
     let largest = chart.chars().map(level).max().expect("columns");
     assert!(level(chart.chars().next().expect("columns")) < largest, "it grows: {growth}");
-    assert!(message(&told[1]).starts_with(&format!("difference 1 of {layers}: ")));
-    assert!(told[1]["cell"].is_string(), "it is there now");
-    let back = told.iter().find(|t| t["command"] == "prev-diff").expect("told");
+    assert!(message(&reported[1]).starts_with(&format!("difference 1 of {layers}: ")));
+    assert!(reported[1]["cell"].is_string(), "it is there now");
+    let back = reported.iter().find(|t| t["command"] == "prev-diff").expect("told");
     if layers == 1 {
-        assert_eq!(message(&told[2]), "no difference after this one");
+        assert_eq!(message(&reported[2]), "no difference after this one");
         assert_eq!(message(back), "no difference before this one");
     }
-    assert_eq!(told[5]["answers"], told[0]["answers"], "the last comparison again");
-    assert!(message(&told[6]).contains("none.npz"));
+    assert_eq!(reported[5]["answers"], reported[0]["answers"], "the last comparison again");
+    assert!(message(&reported[6]).contains("none.npz"));
 }
 
 #[test]
 fn a_correct_run_and_another_run_of_the_scenario() {
-    let told =
+    let reported =
         play(Path::new(&format!("{CASE}.ron")), &[&format!("compare {CASE}.safetensors cumulative"), "next-diff"]);
-    let rows = told[0]["answers"][0]["rows"].as_array().expect("rows");
+    let rows = reported[0]["answers"][0]["rows"].as_array().expect("rows");
     assert_eq!((&rows[0]["text"], &rows[0]["level"]), (&"no difference".into(), &"done".into()));
-    assert_eq!(message(&told[1]), "no difference");
-    let told = play(Path::new("encoder_char"), &["next-diff", "compare no_padding_mask", "next-diff"]);
-    assert!(message(&told[0]).starts_with("nothing was compared yet"));
-    let rows = told[1]["answers"][0]["rows"].as_array().expect("rows");
+    assert_eq!(message(&reported[1]), "no difference");
+    let reported = play(Path::new("encoder_char"), &["next-diff", "compare no_padding_mask", "next-diff"]);
+    assert!(message(&reported[0]).starts_with("nothing was compared yet"));
+    let rows = reported[1]["answers"][0]["rows"].as_array().expect("rows");
     assert!(rows[0]["text"].as_str().is_some_and(|t| t.ends_with("encoder.0.self_attn.mask")));
     assert_eq!(rows[1]["text"], "last match: none is needed, this is given and not computed");
-    assert!(told[2]["cell"].as_str().is_some_and(|c| c.starts_with("mask[1][0][5] = 1")));
+    assert!(reported[2]["cell"].as_str().is_some_and(|c| c.starts_with("mask[1][0][5] = 1")));
 }
 
 fn opened(path: &Path) -> Arc<Session> {
@@ -144,7 +144,7 @@ fn the_screen_shows_both_columns_and_marks_what_differs() {
     });
     assert!(headings, "{screen}");
     assert!(screen.contains("computed from the reference's operands it differs"), "{screen}");
-    // The reference's number of the worst cell stands in the second column.
+    // The reference's number of the worst cell is in the second column.
     let program = &app.nav.session.runs[0].program;
     let node = program.find("encoder.0.ffn.act").expect("a node");
     let standing = app.views.compare.standing(&app.nav, 0, node).expect("compared");
@@ -175,9 +175,9 @@ fn a_node_that_the_reference_lacks_has_one_column() {
 /// What was edited in the debugger is compared as it is now.
 #[test]
 fn an_edited_step_differs_from_the_reference() {
-    let told =
+    let reported =
         play(Path::new(&format!("{CASE}.ron")), &["ablate layer encoder.0", &format!("compare {CASE}.safetensors")]);
-    let first = &told[1]["answers"][0]["rows"][0];
+    let first = &reported[1]["answers"][0]["rows"][0];
     let text = first["text"].as_str().expect("a text");
     assert!(text.contains("encoder.0."), "{text}");
     assert_eq!(first["level"], "warning");
@@ -190,7 +190,7 @@ fn limits_and_tables_of_names_are_taken_in_the_debugger() {
     let map = folder.path().join("names.ron");
     std::fs::write(&map, r#"{"activations.{*}": "nothing.{*}"}"#).expect("writable");
     let compare = format!("compare {CASE}.safetensors");
-    let told = play(
+    let reported = play(
         Path::new(&format!("{CASE}.ron")),
         &[
             &format!("{compare} --rtol 1e-17 --mode isolated"),
@@ -198,9 +198,9 @@ fn limits_and_tables_of_names_are_taken_in_the_debugger() {
             &format!("{compare} --map {}", map.display()),
         ],
     );
-    let good = |i: usize| told[i]["answers"][0]["rows"][0]["level"] == "done";
+    let good = |i: usize| reported[i]["answers"][0]["rows"][0]["level"] == "done";
     assert!(!good(0) && good(1));
-    assert!(message(&told[2]).contains("which this run does not have"));
+    assert!(message(&reported[2]).contains("which this run does not have"));
     let line = "compare a.npz --tol 1";
     let slip = Action::parse(line).expect_err("no such flag");
     assert!(slip.message(line, Lang::En).render(Lang::En).contains("--tol is no flag"));

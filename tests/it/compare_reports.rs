@@ -71,7 +71,7 @@ fn a_parallel_block_is_named(#[case] folder: &str, #[case] name: &str) {
     }
 }
 
-/// A table of positions without a batch stands for one with it only where all sequences have the same positions.
+/// A table of positions without a batch denotes one with it only where all sequences have the same positions.
 #[rstest]
 #[case("hf_gpt2_left", "model.ron", "ref.safetensors")]
 #[case("leftpad", "swapped.ron", "right_hf_swapped.npz")]

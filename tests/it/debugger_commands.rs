@@ -27,10 +27,10 @@ fn tell(app: &mut App, line: &str) -> Outcome {
 
 /// What is said, then what is found.
 fn lines(app: &mut App, line: &str) -> Vec<String> {
-    let told = tell(app, line);
+    let reported = tell(app, line);
     let lang = app.ui.settings.lang;
-    let mut all: Vec<String> = told.messages.iter().map(|m| m.text.render(lang)).collect();
-    for answer in told.answers.iter().filter(|a| !a.rows.is_empty()) {
+    let mut all: Vec<String> = reported.messages.iter().map(|m| m.text.render(lang)).collect();
+    for answer in reported.answers.iter().filter(|a| !a.rows.is_empty()) {
         all.push(answer.title.render(lang));
         all.extend(answer.rows.iter().map(|r| r.text.render(lang)));
     }
@@ -64,8 +64,8 @@ fn print_says_numbers_and_tensors() {
     assert_eq!(heads[1], "[0, :, :]");
     assert_eq!(heads.len(), 5);
     // Enter on a row goes there.
-    let told = tell(&mut app, "print score1");
-    let go = told.answers[0].rows[2].action.clone().expect("a place");
+    let reported = tell(&mut app, "print score1");
+    let go = reported.answers[0].rows[2].action.clone().expect("a place");
     assert_eq!(go.line(), "go training:encoder.0.self_attn.scores[0,0,2,0]");
     front::run(&mut app, &go);
     assert_eq!((step(&app), cell(&app)), ("23".into(), "score1[2][0]".into()));
@@ -78,11 +78,11 @@ fn errors_point_at_the_column_in_both_languages() {
         (Lang::Zh, "第 6 列：没有叫作 `A9` 的东西"),
     ] {
         let mut app = app("water_class", lang);
-        let told = tell(&mut app, "print 1 + (A9)");
-        assert_eq!(told.messages[0].level, Level::Error);
-        let text = told.messages[0].text.render(lang);
+        let reported = tell(&mut app, "print 1 + (A9)");
+        assert_eq!(reported.messages[0].level, Level::Error);
+        let text = reported.messages[0].text.render(lang);
         assert!(text.starts_with(says), "{text}");
-        let rows: Vec<String> = told.answers[0].rows.iter().map(|r| r.text.render(lang)).collect();
+        let rows: Vec<String> = reported.answers[0].rows.iter().map(|r| r.text.render(lang)).collect();
         assert_eq!(rows, ["1 + (A9)", "     ^^"]);
     }
     let mut app = app("water_class", Lang::En);
@@ -99,9 +99,9 @@ fn errors_point_at_the_column_in_both_languages() {
         let text = if let Err(slip) = Action::parse(line) {
             slip.message(line, Lang::En).to_string()
         } else {
-            let told = tell(&mut app, line);
-            let errors: Vec<_> = told.messages.iter().filter(|m| m.level == Level::Error).collect();
-            assert_eq!(errors.len(), 1, "{line}: {:?}", told.messages);
+            let reported = tell(&mut app, line);
+            let errors: Vec<_> = reported.messages.iter().filter(|m| m.level == Level::Error).collect();
+            assert_eq!(errors.len(), 1, "{line}: {:?}", reported.messages);
             errors[0].text.render(Lang::En)
         };
         assert!(text.contains(says), "{line}: {text}");
@@ -184,8 +184,8 @@ fn watches_show_their_value_and_stop_on_change() {
 fn trees_name_their_cells_and_go_there() {
     let mut app = app("water_class", Lang::En);
     tell(&mut app, "step 17");
-    let told = tell(&mut app, "why Q1[0,0] depth 1 most 2");
-    let rows: Vec<String> = told.answers[0].rows.iter().map(|r| r.text.render(Lang::En)).collect();
+    let reported = tell(&mut app, "why Q1[0,0] depth 1 most 2");
+    let rows: Vec<String> = reported.answers[0].rows.iter().map(|r| r.text.render(Lang::En)).collect();
     assert_eq!(
         rows,
         [
@@ -194,7 +194,7 @@ fn trees_name_their_cells_and_go_there() {
             "… 2 more, together 0.37  26.4 %",
         ]
     );
-    let go = told.answers[0].rows[0].action.clone().expect("a place");
+    let go = reported.answers[0].rows[0].action.clone().expect("a place");
     front::run(&mut app, &go);
     assert_eq!((step(&app), cell(&app)), ("12".into(), "X_enc_in[0][1]".into()));
     let down = lines(&mut app, "where-to depth 1 most 3");
@@ -228,12 +228,12 @@ fn a_batch_of_one_is_counted_in_an_index_or_not() {
     assert_eq!(value("print encoder.0.ffn.act[0,1,2]"), short);
     assert_eq!(value("print sum(encoder.0.ffn.act[:,1,2])"), short);
     assert_eq!(value("print encoder.0.ffn.act[1,:][2]"), short, "a part has no batch");
-    let told = tell(&mut app, "print encoder.0.ffn.act[1,1,2]");
-    let text = told.messages[0].text.to_string();
+    let reported = tell(&mut app, "print encoder.0.ffn.act[1,1,2]");
+    let text = reported.messages[0].text.to_string();
     assert!(text.contains('1'), "{text}");
-    assert_eq!(told.messages[0].level, Level::Error);
-    let told = tell(&mut app, "why encoder.0.ffn.out[0,2,3]");
-    assert!(told.messages.iter().all(|m| m.level != Level::Error), "{:?}", told.messages);
+    assert_eq!(reported.messages[0].level, Level::Error);
+    let reported = tell(&mut app, "why encoder.0.ffn.out[0,2,3]");
+    assert!(reported.messages.iter().all(|m| m.level != Level::Error), "{:?}", reported.messages);
 }
 
 #[test]
@@ -254,9 +254,9 @@ fn places_in_quotes_and_places_of_the_same_name() {
     tell(&mut app, "go \"Q1\"[2,1]");
     assert_eq!(cell(&app), "Q1[2][1]");
     tell(&mut app, "run backward");
-    let told = tell(&mut app, "go \"∂L/∂score1\"[0,1]");
+    let reported = tell(&mut app, "go \"∂L/∂score1\"[0,1]");
     assert_eq!(cell(&app), "∂L/∂score1[0][1]");
-    let said = told.messages[0].text.to_string();
+    let said = reported.messages[0].text.to_string();
     assert!(said.contains("more are called so: backward:"), "{said}");
 }
 
@@ -276,22 +276,22 @@ fn what_is_not_there_is_said_with_what_is() {
         ("edit nothing[0,0] = 1", "column 1: there is no tensor"),
         ("edit norm.kind = 3", "known here: LayerNorm"),
     ] {
-        let told = tell(&mut app, line);
-        let errors = told.messages.iter().filter(|m| m.level == Level::Error);
+        let reported = tell(&mut app, line);
+        let errors = reported.messages.iter().filter(|m| m.level == Level::Error);
         let errors: Vec<_> = errors.map(|m| m.text.to_string()).collect();
-        assert_eq!(errors.len(), 1, "{line}: {:?}", told.messages);
+        assert_eq!(errors.len(), 1, "{line}: {:?}", reported.messages);
         assert!(errors[0].contains(says), "{line}: {errors:?}");
     }
-    let told = tell(&mut app, "edit Q1[0,0] = x");
-    let rows: Vec<String> = told.answers[0].rows.iter().map(|r| r.text.to_string()).collect();
+    let reported = tell(&mut app, "edit Q1[0,0] = x");
+    let rows: Vec<String> = reported.answers[0].rows.iter().map(|r| r.text.to_string()).collect();
     assert_eq!(rows, ["Q1[0,0] = x", "          ^"]);
 }
 
 #[test]
 fn a_number_is_a_choice_that_holds_one() {
     let mut app = app("water_class", Lang::En);
-    let told = tell(&mut app, "edit attention.scale = 0.5");
-    assert!(told.messages.iter().all(|m| m.level != Level::Error), "{:?}", told.messages);
+    let reported = tell(&mut app, "edit attention.scale = 0.5");
+    assert!(reported.messages.iter().all(|m| m.level != Level::Error), "{:?}", reported.messages);
     assert_eq!(app.edits.count(&app.nav), 1);
 }
 

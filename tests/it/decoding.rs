@@ -104,9 +104,9 @@ fn same_both_ways(name: &str, s: &Session, run: usize) {
         assert_eq!(growth(3), growth(last), "{name}");
         // Known from the first calls alone.
         for (cached, flops) in [(true, with), (false, without)] {
-            let told = s.decoding_flops(run, &calls, cached).unwrap();
-            assert_eq!(&told.calls, flops, "{name}");
-            assert_eq!(told.before > 0, s.model_of(run).encoder.is_some());
+            let reported = s.decoding_flops(run, &calls, cached).unwrap();
+            assert_eq!(&reported.calls, flops, "{name}");
+            assert_eq!(reported.before > 0, s.model_of(run).encoder.is_some());
         }
         let cached = generated(s, run, &calls, true);
         assert_eq!(cached, generated(s, run, &calls, false), "{name}");
@@ -505,7 +505,7 @@ fn training_beside_inference() {
     let logits = pairs.iter().find(|p| p.path == "output.logits").unwrap();
     assert_eq!((logits.cells, logits.differing), (24, 0));
     assert_eq!(side::next_difference(&pairs, 0), None);
-    // One head beside another: the first difference is at the queries.
+    // One head next to another: the first difference is at the queries.
     let heads = Mapping::Heads { left: 0, right: 1 };
     let pairs = side::pair(left, left, &heads, Align::First);
     assert!(pairs[0].differing > 0 && pairs[0].path.starts_with("encoder.0.self_attn.q"), "{:?}", pairs[0]);

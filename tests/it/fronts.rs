@@ -101,7 +101,7 @@ fn play_does_all() {
     for said in ["written: ", "2 updates made", "water_class / inference"] {
         assert!(printed.contains(said), "{printed}");
     }
-    // A file that is there is not replaced, and nobody is asked.
+    // A file that is there is not replaced, and nobody is requested.
     let again = program(&["play", "water_class", "-e", &lines[1]]);
     assert_eq!(again.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&again.stdout).contains("step.md"));

@@ -50,7 +50,7 @@ fn flat(json: &Json) -> Vec<f64> {
     out
 }
 
-/// Compares at four decimals: none off by one in the last place. Masked scores stand for −∞.
+/// Compares at four decimals: none off by one in the last place. Masked scores denote −∞.
 fn same(ours: f64, printed: f64) -> bool {
     if printed == f64::NEG_INFINITY {
         return ours < -1e8;
@@ -127,7 +127,7 @@ fn facts_of_the_steps_without_tensors() {
     assert!(compared > 150, "only {compared} facts");
 }
 
-/// The factors of each product appear in the derivation in the order in which a person wrote them.
+/// The factors of each product appear in the derivation in the order in which a user wrote them.
 #[test]
 fn products_are_written_in_the_order_of_the_hand_calculation() {
     let mut products = 0;
@@ -180,7 +180,7 @@ fn lines_as_a_person_writes_them() {
     assert!(masked.ends_with("/1.4142 + (-1e9) ≈ -∞"), "{masked}");
 }
 
-/// Steps 92 to 94 go into the whole decoder pass they stand for, and any step down to primitives.
+/// Steps 92 to 94 go into the whole decoder pass they denote, and any step down to primitives.
 #[test]
 fn steps_expand() {
     let s = session();

@@ -30,10 +30,10 @@ fn error(folder: &Path, more: &[&str]) -> String {
         .env("LC_ALL", "C")
         .output()
         .expect("runs");
-    let told = String::from_utf8(out.stderr).expect("text");
-    assert_eq!(out.status.code(), Some(2), "{told}");
-    assert_eq!(told.matches("error:").count(), 1, "{told}");
-    told
+    let reported = String::from_utf8(out.stderr).expect("text");
+    assert_eq!(out.status.code(), Some(2), "{reported}");
+    assert_eq!(reported.matches("error:").count(), 1, "{reported}");
+    reported
 }
 
 fn set(folder: &Path, key: &str, value: Json) {
@@ -65,8 +65,8 @@ fn set(folder: &Path, key: &str, value: Json) {
 fn a_configuration_that_lies_is_refused(#[case] key: &str, #[case] value: Json, #[case] says: &str) {
     let folder = copy("llama");
     set(folder.path(), key, value);
-    let told = error(folder.path(), &[]);
-    assert!(told.contains(says), "{told}");
+    let reported = error(folder.path(), &[]);
+    assert!(reported.contains(says), "{reported}");
 }
 
 #[test]
@@ -117,8 +117,8 @@ fn a_link_that_leads_to_itself_is_an_error() {
         let path = folder.path().join(file);
         let _ = fs::remove_file(&path);
         std::os::unix::fs::symlink(&path, &path).expect("a link");
-        let told = error(folder.path(), &[]);
-        assert!(told.contains(file), "{told}");
+        let reported = error(folder.path(), &[]);
+        assert!(reported.contains(file), "{reported}");
     }
 }
 
@@ -137,7 +137,7 @@ fn inputs_that_do_not_fit_are_refused() {
         (&["--inputs", "tests/data/checkpoints/families/llama/model.safetensors"], "input_ids"),
         (&["--family", "tests/data/checkpoints/families/llama/config.json"], "config.json"),
     ] {
-        let told = error(&folder, more);
-        assert!(told.contains(says), "{more:?}: {told}");
+        let reported = error(&folder, more);
+        assert!(reported.contains(says), "{more:?}: {reported}");
     }
 }

@@ -166,7 +166,7 @@ fn padding_masked_on_the_wrong_axis_or_not_at_all() {
     let leaks: Vec<_> = on_queries.iter().filter(|p| p.0 == "padding_leak").collect();
     assert_eq!(leaks.len(), 1);
     assert!(leaks[0].1.starts_with("encoder.0.self_attn."));
-    // The very first node in which a real row changes is told.
+    // The very first node in which a real row changes is reported.
     let missing = grave(&changed(&|_, _, _| 0));
     assert!(missing.contains(leaks[0]), "{missing:?}");
     assert!(missing.iter().all(|p| p.0.starts_with("padding_")));
@@ -196,7 +196,7 @@ fn padding_of_the_source_in_cross_attention_and_of_the_target() {
         // 她 睡 了 <eos> of the second sentence are real, what comes after is not.
         assert!(cell[0] == 1 && cell[3] >= 4, "{path} {cell:?}");
     }
-    // Padding of the target stands behind all that is real there: the causal mask hides it as well.
+    // Padding of the target follows all that is real there: the causal mask hides it as well.
     assert!(found.iter().all(|p| !p.1.contains("decoder.0.self_attn")));
     let leaks: Vec<_> = found.iter().filter(|p| p.0 == "padding_leak").collect();
     assert_eq!(leaks.len(), 1);

@@ -217,7 +217,7 @@ fn exit_codes_and_what_is_printed() {
     let (code, text) = check(&[&file(folder.path(), "slip.ron", labels, slip)]);
     assert_eq!(code, 2);
     assert!(text.contains("slip.ron:28:30") && text.contains("labels_unshifted"), "{text}");
-    // A warning fails only where it is asked to.
+    // A warning fails only where it is requested to.
     let scale = "attention: (scale: SqrtDModel, qkv_bias: true,";
     let scaled = file(folder.path(), "scale.ron", "attention: (qkv_bias: true,", scale);
     let (code, text) = check(&[&scaled]);

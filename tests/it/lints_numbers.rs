@@ -92,7 +92,7 @@ fn numbers_beyond_half_precision_and_ties_of_bfloat16() {
     let f = only(&found, Lint::BeyondF16);
     assert_eq!(f.severity, Severity::Info);
     assert!(f.value.unwrap() > 65504.0);
-    // The first one is told, not what grows from it.
+    // The first one is reported, not what grows from it.
     let f_first = "decoder.0.self_attn.q";
     let at_q = edited(&embedded("gpt_block", bare), 0, &[(f_first, &[0, 0, 0, 0], 1e5)]);
     let f = only(&at_q, Lint::BeyondF16);
@@ -161,7 +161,7 @@ fn norms() {
         let found = edited(&s, 0, &[(&path, &[0, 4, 0], 0.7)]);
         assert_eq!(grave(&found), [at("norm_statistics", &path, &[0, 4, 0])]);
     }
-    // ε beside σ is told, but is no fault.
+    // ε next to σ is reported, but is no fault.
     let s = embedded("gpt_block", |s| {
         bare(s);
         s.model.norm.eps_at = EpsAt::BesideSigma;
@@ -245,7 +245,7 @@ fn a_stream_that_grows() {
     let found = edited(&s, 0, &[]);
     let f = only(&found, Lint::NormGrowth);
     assert_eq!((f.severity, &*f.path), (Severity::Warning, "encoder.11.residual2"));
-    // The root of the mean square of that row is told.
+    // The root of the mean square of that row is reported.
     let trace = s.trace(0).unwrap();
     let value = trace.value(f.node.unwrap());
     let row = value.shape().flat(&f.cell);

@@ -27,7 +27,7 @@ fn function(text: &str, at: usize) -> &str {
 
 #[test]
 fn every_message_gets_its_arguments() {
-    // Messages that whoever is asked adds to: the place of a problem, the file at hand, what was typed.
+    // Messages that whoever is requested adds to: the place of a problem, the file at hand, what was typed.
     let added = ["edit.mask_value", "edit.id_value", "edit.id_outside", "scenario.memory", "checkpoint.no_file"];
     let made = Regex::new(r#"Msg::new\(\s*"([a-z0-9_.]+)"\s*\)"#).expect("a pattern");
     let place = Regex::new(r"\{([a-z_]+)(?::[a-z]+)?\}").expect("a pattern");

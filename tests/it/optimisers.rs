@@ -34,10 +34,10 @@ fn gradient(w: [f64; 3]) -> [f64; 3] {
 /// The weights after some updates.
 fn trained(optimiser: &Optimiser) -> Vec<f64> {
     let (program, loss) = forward();
-    let lesson = Arc::new(TrainStep::new(program, loss, optimiser).unwrap());
+    let train_step = Arc::new(TrainStep::new(program, loss, optimiser).unwrap());
     let w = Value::Float(Tensor::new(Shape::new(&[3]), START.to_vec()));
     let state = State::new([("w".into(), w)].into());
-    let batches = |_| Ok::<_, BuildError>(Arc::clone(&lesson));
+    let batches = |_| Ok::<_, BuildError>(Arc::clone(&train_step));
     let mut trainer = Trainer::new(optimiser.clone(), batches, state, vec![], Retention::default());
     for _ in 0..UPDATES {
         trainer.step().unwrap();
@@ -235,8 +235,8 @@ fn accumulated_gradients_are_those_of_the_whole_batch() {
     let tui_transformer::session::AnyBindings::F64(start) = &s.params else { panic!("f64") };
     let after = |accumulate: u64, batch: Option<usize>| {
         let rule = Optimiser { accumulate, learning_rate: 0.1, clip_norm: Some(1.0), ..Optimiser::default() };
-        let lessons = tui_transformer::session::training::Lessons::new(&s, run, rule, batch, 3);
-        let mut trainer = lessons.trainer(State::new(start.clone()), vec![], Retention::default());
+        let train_steps = tui_transformer::session::training::TrainSteps::new(&s, run, rule, batch, 3);
+        let mut trainer = train_steps.trainer(State::new(start.clone()), vec![], Retention::default());
         for _ in 0..3 {
             trainer.step().expect("an update");
         }

@@ -72,16 +72,16 @@ fn every_step_accepts_what_is_right_and_explains_three_wrong_answers() {
             }
         }
         let asked: Vec<&Question> = questions.iter().filter(|q| q.kind == Kind::Value).collect();
-        let mut told = 0;
+        let mut reported = 0;
         for q in &asked {
             let wrong = typical(&s, q);
             for x in wrong.iter().take(3) {
                 assert!(!why(&s, q, *x).is_empty(), "step {number}: {} = {x} is not explained", q.name);
-                told += 1;
+                reported += 1;
             }
         }
-        assert!(told >= 3 || asked.is_empty() || typical(&s, asked[0]).len() < 3, "step {number}: {}", first.name);
-        explained += told;
+        assert!(reported >= 3 || asked.is_empty() || typical(&s, asked[0]).len() < 3, "step {number}: {}", first.name);
+        explained += reported;
     }
     assert!(steps >= 80, "{steps} steps are asked about");
     assert!(explained >= 240, "{explained} wrong answers");

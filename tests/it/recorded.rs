@@ -69,7 +69,7 @@ const FAULTS: &[Fault] = &[
     ("llama", interleaved, "decoder.0.self_attn.q_rotated", "decoder.0.self_attn.q"),
     ("llama", |s| s.model.norm.eps = 1e-5, "decoder.0.norm1.out", "embed.target.out"),
     ("llama", |s| s.model.ffn.activation = Activation::Gelu, "decoder.0.ffn.activated", "decoder.0.ffn.hidden"),
-    // Variance over n − 1; ε beside σ; no scale; the norm after the sublayer.
+    // Variance over n − 1; ε next to σ; no scale; the norm after the sublayer.
     ("plain", |s| s.model.norm.unbiased = true, "encoder.0.norm1.out", "embed.source.out"),
     ("plain", |s| s.model.norm.eps_at = EpsAt::BesideSigma, "encoder.0.norm1.out", "embed.source.out"),
     ("plain", |s| s.model.attention.scale = Scale::None, "encoder.0.self_attn.masked_scores", "encoder.0.norm1.out"),

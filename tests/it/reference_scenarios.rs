@@ -1,6 +1,6 @@
 //! The reference variants as scenario files: weights from their safetensors, every activation through a session.
 //!
-//! The files beside the references are written by `WRITE_SCENARIOS=1 cargo test --test reference_scenarios`.
+//! The files next to the references are written by `WRITE_SCENARIOS=1 cargo test --test reference_scenarios`.
 
 use std::path::{Path, PathBuf};
 

@@ -89,11 +89,11 @@ fn a_value_of_the_wrong_type_is_answered_with_what_fits() {
         ("(name: \"a\", model: (d_model: \"2\", heads: 1, d_ff: 1), runs: [])", "is written like 4"),
         ("(name: \"a\", model: (d_model: 2, heads: 1, d_ff: 1), source: (vectors: 1), runs: [])", "[[[0.5, …], …], …]"),
     ] {
-        let told = syntax::read("a.ron", text).expect_err("wrong").render(Lang::En);
-        assert!(told.contains(wanted), "{text}: {told}");
+        let reported = syntax::read("a.ron", text).expect_err("wrong").render(Lang::En);
+        assert!(reported.contains(wanted), "{text}: {reported}");
     }
-    let told = syntax::read("a.ron", "(name: \"a\", model: (d_model: 2, heads: 1, d_ff: 1), runs: [Encode()])");
-    let problems = session::open(told.expect("reads"), None, Options::default()).expect_err("no vocabulary");
+    let reported = syntax::read("a.ron", "(name: \"a\", model: (d_model: 2, heads: 1, d_ff: 1), runs: [Encode()])");
+    let problems = session::open(reported.expect("reads"), None, Options::default()).expect_err("no vocabulary");
     assert_eq!(problems[0].msg.key, "scenario.no_vocabulary");
 }
 

@@ -208,8 +208,8 @@ fn a_range_that_is_none_keeps_the_export_form() {
 fn leaving_with_edits_asks_once() {
     let mut app = app(Lang::En, GlyphSet::default());
     app.ui.interactive = true;
-    let told = front::run(&mut app, &Action::parse("edit Q1[0,0] = 2").unwrap());
-    assert_eq!(told.messages, [], "an answer");
+    let reported = front::run(&mut app, &Action::parse("edit Q1[0,0] = 2").unwrap());
+    assert_eq!(reported.messages, [], "an answer");
     assert_eq!(press(&mut app, "q"), [], "a question");
     assert_eq!(press(&mut app, "esc"), []);
     assert_eq!(press(&mut app, "q enter"), [Effect::Quit]);

@@ -129,7 +129,7 @@ fn headers_that_lie_are_refused_before_anything_is_made() {
 }
 
 /// A crate in between takes for granted that a decoder is JSON (found by `fuzz --target tokenizer`): a word that is none, and
-/// an escape that stands for no character.
+/// an escape that denotes no character.
 #[test]
 fn a_tokenizer_that_is_no_json_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");

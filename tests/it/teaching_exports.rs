@@ -44,9 +44,9 @@ fn every_sentence_of_a_batch_has_its_own_labels() {
 
 #[test]
 fn wide_tables_are_split_for_a_page() {
-    let lesson = concat!(env!("CARGO_MANIFEST_DIR"), "/scenarios/lessons/residual_norms.ron");
+    let train_step = concat!(env!("CARGO_MANIFEST_DIR"), "/scenarios/lessons/residual_norms.ron");
     for format in ["latex", "typst"] {
-        let page = export(&[lesson, "--step", "4", "--format", format, "--derivations", "none", "--standalone"]);
+        let page = export(&[train_step, "--step", "4", "--format", format, "--derivations", "none", "--standalone"]);
         let rows = page.lines().filter(|l| l.contains(" & ") || l.contains("], ["));
         let widest = rows.map(|l| l.matches(" & ").count().max(l.matches("], [").count())).max().expect("tables");
         assert!((4..16).contains(&widest), "{format}: {widest} columns");

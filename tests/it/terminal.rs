@@ -18,16 +18,16 @@ use tui_transformer::tui::event_loop::{self, Program, Step};
 /// Set in the child process, which runs [`Shown`] in place of the tests.
 const CHILD: &str = "TUI_TRANSFORMER_TEST_CHILD";
 
-/// Shows what it was told.
+/// Shows what it was reported.
 struct Shown {
     ui: Ui,
-    told: Vec<String>,
+    reported: Vec<String>,
     frames: usize,
 }
 
 impl Program for Shown {
     fn input(&mut self, input: Input) -> Step {
-        self.told.push(match &input {
+        self.reported.push(match &input {
             Input::Key(key) => format!("key {key}"),
             Input::Paste(text) => format!("paste {text}"),
             Input::Mouse(m) => format!("mouse {} {}", m.x, m.y),
@@ -67,8 +67,8 @@ impl Program for Shown {
     fn draw(&mut self, frame: &mut Frame) {
         self.frames += 1;
         let said = self.ui.messages.current().map(|m| m.text.render(Lang::En)).unwrap_or_default();
-        let last = self.told.last().map_or("ready", String::as_str);
-        let text = format!("[{last}] {said}\n{} told\n水课", self.told.len());
+        let last = self.reported.last().map_or("ready", String::as_str);
+        let text = format!("[{last}] {said}\n{} told\n水课", self.reported.len());
         frame.render_widget(Paragraph::new(text), frame.area());
     }
 
@@ -81,7 +81,7 @@ impl Program for Shown {
 #[test]
 fn child() {
     if std::env::var_os(CHILD).is_some() {
-        let mut shown = Shown { ui: Ui::new(Settings::default()), told: Vec::new(), frames: 0 };
+        let mut shown = Shown { ui: Ui::new(Settings::default()), reported: Vec::new(), frames: 0 };
         event_loop::run(&mut shown).expect("a terminal");
         println!("{} frames", shown.frames);
     }

@@ -1,4 +1,4 @@
-//! `train` from outside: its JSON, its files, how it stops, and what the shipped lessons learn.
+//! `train` from outside: its JSON, its files, how it stops, and what the shipped train steps learn.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -72,8 +72,8 @@ fn a_number_that_is_not_finite_stops_with_its_step() {
     assert_eq!(json["stopped"]["update"], 1);
     let path = json["stopped"]["path"].as_str().unwrap();
     assert!(path.starts_with("update."), "{path}");
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(told.contains(path) && told.contains("infinite"), "{told}");
+    let reported = String::from_utf8_lossy(&output.stderr);
+    assert!(reported.contains(path) && reported.contains("infinite"), "{reported}");
 }
 
 #[test]
@@ -96,8 +96,8 @@ fn a_saved_run_goes_on_and_files_are_kept_from_harm() {
     // A state of another model is refused by name.
     let output = command(&["train", "train_copy", "--steps", "1", "--resume", file]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(told.contains("another model"), "{told}");
+    let reported = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(reported.contains("another model"), "{reported}");
 }
 
 fn wait_for(what: &str, mut done: impl FnMut() -> bool) {

@@ -25,7 +25,7 @@ fn parameters<T: Real>(program: &Program) -> Bindings<T> {
         .collect()
 }
 
-fn lesson(optimiser: &Optimiser) -> Arc<TrainStep> {
+fn train_step(optimiser: &Optimiser) -> Arc<TrainStep> {
     let (program, outputs) = training(&config());
     Arc::new(TrainStep::new(program, outputs.loss.unwrap(), optimiser).unwrap())
 }
@@ -36,8 +36,8 @@ fn optimiser(method: Method, learning_rate: f64, weight_decay: f64) -> Optimiser
 
 #[test]
 fn every_gradient_equals_autograd() {
-    let lesson = lesson(&Optimiser::default());
-    let program = &lesson.program;
+    let train_step = train_step(&Optimiser::default());
+    let program = &train_step.program;
     let mut values = parameters::<f64>(program);
     values.insert("update.learning_rate".into(), Value::Float(Tensor::scalar(0.1)));
     let trace = run(program, &values).unwrap();
@@ -111,13 +111,13 @@ fn every_gradient_equals_autograd() {
 
 #[test]
 fn differences_by_what_if_agree_for_parameters_and_activations() {
-    let lesson = lesson(&Optimiser::default());
-    let mut values = parameters::<f64>(&lesson.program);
+    let train_step = train_step(&Optimiser::default());
+    let mut values = parameters::<f64>(&train_step.program);
     values.insert("update.learning_rate".into(), Value::Float(Tensor::scalar(0.1)));
-    let trace = run(&lesson.program, &values).unwrap();
+    let trace = run(&train_step.program, &values).unwrap();
     let check = |path: &str, most: usize| {
-        let node = lesson.program.find(path).unwrap();
-        gradcheck::check(&trace, &trace, &lesson.gradients, node, 1e-5, most)
+        let node = train_step.program.find(path).unwrap();
+        gradcheck::check(&trace, &trace, &train_step.gradients, node, 1e-5, most)
     };
     for (path, most, cells) in [
         ("embed.weight", 100, 32),
@@ -137,8 +137,8 @@ fn differences_by_what_if_agree_for_parameters_and_activations() {
 
 /// The losses of 200 updates, with the last bit of one weight turned or not.
 fn losses(optimiser: &Optimiser, turned: Option<usize>) -> Vec<f64> {
-    let lesson = lesson(optimiser);
-    let mut values = parameters::<f64>(&lesson.program);
+    let train_step = train_step(optimiser);
+    let mut values = parameters::<f64>(&train_step.program);
     if let Some(which) = turned {
         let mut paths: Vec<_> = values.keys().cloned().collect();
         paths.sort();
@@ -147,8 +147,13 @@ fn losses(optimiser: &Optimiser, turned: Option<usize>) -> Vec<f64> {
         data[0] = f64::from_bits(data[0].to_bits() ^ 1);
         values.insert(Arc::clone(&paths[which]), Value::Float(Tensor::new(*old.shape(), data)));
     }
-    let mut trainer =
-        Trainer::new(optimiser.clone(), |_| Ok(Arc::clone(&lesson)), State::new(values), vec![], Retention::default());
+    let mut trainer = Trainer::new(
+        optimiser.clone(),
+        |_| Ok(Arc::clone(&train_step)),
+        State::new(values),
+        vec![],
+        Retention::default(),
+    );
     for _ in 0..200 {
         trainer.step().unwrap();
     }
@@ -194,13 +199,13 @@ fn the_four_training_runs() {
 }
 
 fn sgd(
-    lesson: &Arc<TrainStep>,
+    train_step: &Arc<TrainStep>,
     retention: Retention,
 ) -> Trainer<f64, impl FnMut(u64) -> Result<Arc<TrainStep>, BuildError>> {
-    let lesson = Arc::clone(lesson);
+    let train_step = Arc::clone(train_step);
     Trainer::new(
         Optimiser::default(),
-        move |_| Ok(Arc::clone(&lesson)),
+        move |_| Ok(Arc::clone(&train_step)),
         State::new(parameters::<f64>(&training(&config()).0)),
         vec![],
         retention,
@@ -209,9 +214,9 @@ fn sgd(
 
 #[test]
 fn any_update_opens_again_with_its_bits_and_memory_is_bounded() {
-    let lesson = lesson(&Optimiser::default());
+    let train_step = train_step(&Optimiser::default());
     let retention = Retention { every: 4, most: 6, ..Retention::default() };
-    let mut trainer = sgd(&lesson, retention);
+    let mut trainer = sgd(&train_step, retention);
     let mut before = Vec::new();
     for _ in 0..100 {
         before.push(trainer.state().clone());
@@ -221,16 +226,16 @@ fn any_update_opens_again_with_its_bits_and_memory_is_bounded() {
     assert!(trainer.kept().len() >= 3);
     assert_eq!(trainer.kept().next().unwrap().update, 0);
     for update in [0, 1, 37, 50, 99] {
-        let (lesson, trace) = trainer.reopen(update).unwrap();
-        let loss = trace.value(lesson.loss).get(0);
+        let (train_step, trace) = trainer.reopen(update).unwrap();
+        let loss = trace.value(train_step.loss).get(0);
         assert_eq!(loss.to_bits(), trainer.losses()[update as usize].to_bits());
         for (path, value) in before[update as usize].parameters() {
             assert!(trace.at(path).unwrap().same_bits(value), "{update} {path}");
         }
         assert!(trace.at("grad.embed.weight").is_some());
     }
-    let (lesson, trace) = trainer.reopen(100).unwrap();
-    assert!(trace.value(lesson.loss).get(0) < trainer.losses()[0]);
+    let (train_step, trace) = trainer.reopen(100).unwrap();
+    assert!(trace.value(train_step.loss).get(0) < trainer.losses()[0]);
     assert_eq!(trainer.state().update, 100);
     assert!(trainer.reopen(101).is_err());
 }
@@ -238,13 +243,13 @@ fn any_update_opens_again_with_its_bits_and_memory_is_bounded() {
 #[test]
 fn a_run_goes_on_from_its_state() {
     let optimiser = optimiser(Method::adamw(), 0.01, 0.1);
-    let lesson = lesson(&optimiser);
+    let train_step = train_step(&optimiser);
     let trainer = |state, losses| {
-        let lesson = Arc::clone(&lesson);
-        let batches = move |_| Ok::<_, BuildError>(Arc::clone(&lesson));
+        let train_step = Arc::clone(&train_step);
+        let batches = move |_| Ok::<_, BuildError>(Arc::clone(&train_step));
         Trainer::new(optimiser.clone(), batches, state, losses, Retention::default())
     };
-    let start = State::new(parameters::<f64>(&lesson.program));
+    let start = State::new(parameters::<f64>(&train_step.program));
     let mut whole = trainer(start.clone(), vec![]);
     let mut first = trainer(start, vec![]);
     for _ in 0..20 {
@@ -263,15 +268,15 @@ fn a_run_goes_on_from_its_state() {
 #[test]
 fn a_saved_run_goes_on_with_the_same_bits() {
     let optimiser = optimiser(Method::adam(), 0.01, 0.0);
-    let lesson = lesson(&optimiser);
+    let train_step = train_step(&optimiser);
     let trainer = |state, losses| {
-        let lesson = Arc::clone(&lesson);
-        let batches = move |_| Ok::<_, BuildError>(Arc::clone(&lesson));
+        let train_step = Arc::clone(&train_step);
+        let batches = move |_| Ok::<_, BuildError>(Arc::clone(&train_step));
         Trainer::new(optimiser.clone(), batches, state, losses, Retention::default())
     };
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("run.safetensors");
-    let mut whole = trainer(State::new(parameters::<f64>(&lesson.program)), vec![]);
+    let mut whole = trainer(State::new(parameters::<f64>(&train_step.program)), vec![]);
     for update in 0..12 {
         whole.step().unwrap();
         if update == 2 || update == 4 {
@@ -297,14 +302,14 @@ fn a_saved_run_goes_on_with_the_same_bits() {
 
 #[test]
 fn a_nan_stops_training_at_the_node_that_made_it() {
-    let lesson = lesson(&Optimiser::default());
+    let train_step = train_step(&Optimiser::default());
     let stop = |path: &str, value: f64| {
-        let mut values = parameters::<f64>(&lesson.program);
+        let mut values = parameters::<f64>(&train_step.program);
         let old = values[path].float().clone();
         let mut data = old.data().to_vec();
         data[0] = value;
         values.insert(path.into(), Value::Float(Tensor::new(*old.shape(), data)));
-        let same = Arc::clone(&lesson);
+        let same = Arc::clone(&train_step);
         let mut trainer = Trainer::new(
             Optimiser::default(),
             move |_| Ok::<_, BuildError>(Arc::clone(&same)),
@@ -330,9 +335,9 @@ fn a_nan_stops_training_at_the_node_that_made_it() {
 #[test]
 fn a_rate_that_is_too_high_is_found_in_the_update() {
     let optimiser = optimiser(Method::Sgd { momentum: 0.0 }, f64::MAX, 0.0);
-    let lesson = lesson(&optimiser);
-    let state = State::new(parameters::<f64>(&lesson.program));
-    let batches = |_| Ok::<_, BuildError>(Arc::clone(&lesson));
+    let train_step = train_step(&optimiser);
+    let state = State::new(parameters::<f64>(&train_step.program));
+    let batches = |_| Ok::<_, BuildError>(Arc::clone(&train_step));
     let mut trainer = Trainer::new(optimiser, batches, state, vec![], Retention::default());
     let mut stopped = None;
     for _ in 0..3 {
@@ -359,11 +364,11 @@ fn another_batch_of_the_same_shape_uses_the_program_again() {
         })
         .unwrap()
     };
-    let loss_and_grad = |lesson: &TrainStep| {
-        let mut values = parameters::<f64>(&lesson.program);
+    let loss_and_grad = |train_step: &TrainStep| {
+        let mut values = parameters::<f64>(&train_step.program);
         values.insert("update.learning_rate".into(), Value::Float(Tensor::scalar(0.1)));
-        let trace = run(&lesson.program, &values).unwrap();
-        (trace.value(lesson.loss), trace.at("grad.embed.weight").unwrap())
+        let trace = run(&train_step.program, &values).unwrap();
+        (trace.value(train_step.loss), trace.at("grad.embed.weight").unwrap())
     };
     let optimiser = Optimiser::default();
     let (first, outputs) = with(&[1, 2, 3, 4], vec![0, 1, 2, 3]);
@@ -386,9 +391,9 @@ fn dropout_draws_other_numbers_in_each_update_and_the_same_when_reopened() {
     config.dropout.seed = 5;
     let (program, outputs) = training(&config);
     let optimiser = Optimiser { learning_rate: 0.0, ..Optimiser::default() };
-    let lesson = Arc::new(TrainStep::new(program, outputs.loss.unwrap(), &optimiser).unwrap());
-    let state = State::new(parameters::<f64>(&lesson.program));
-    let batches = |_| Ok::<_, BuildError>(Arc::clone(&lesson));
+    let train_step = Arc::new(TrainStep::new(program, outputs.loss.unwrap(), &optimiser).unwrap());
+    let state = State::new(parameters::<f64>(&train_step.program));
+    let batches = |_| Ok::<_, BuildError>(Arc::clone(&train_step));
     let mut trainer = Trainer::new(optimiser, batches, state, vec![], Retention::default());
     for _ in 0..5 {
         trainer.step().unwrap();
@@ -396,6 +401,6 @@ fn dropout_draws_other_numbers_in_each_update_and_the_same_when_reopened() {
     // The rate is 0: only the dropped elements differ.
     let losses = trainer.losses().to_vec();
     assert!(losses.windows(2).all(|w| w[0].to_bits() != w[1].to_bits()));
-    let (lesson, trace) = trainer.reopen(3).unwrap();
-    assert_eq!(trace.value(lesson.loss).get(0).to_bits(), losses[3].to_bits());
+    let (train_step, trace) = trainer.reopen(3).unwrap();
+    assert_eq!(trace.value(train_step.loss).get(0).to_bits(), losses[3].to_bits());
 }

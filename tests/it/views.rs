@@ -126,9 +126,9 @@ fn training_makes_the_updates_that_autograd_makes_and_any_of_them_opens() {
     // Any point can be looked at; the pictures are those of the model there.
     press(&mut app, "left left pageup left");
     let t = &app.views.training;
-    let glance = t.glance().expect("a glance");
-    assert_eq!((t.at, glance.look.update), (37, 37));
-    assert_eq!(glance.look.loss.to_bits(), losses[37].to_bits());
+    let probe = t.probe().expect("a glance");
+    assert_eq!((t.at, probe.look.update), (37, 37));
+    assert_eq!(probe.look.loss.to_bits(), losses[37].to_bits());
     let shown = text(&mut app, SIZES[1]);
     assert!(shown.contains("after 37 of 50 updates"), "{shown}");
     assert!(shown.contains("1/10 encoder.0.self_attn.weights head=0"), "{shown}");
@@ -249,7 +249,7 @@ fn training_beside_inference_is_the_same_row_by_row() {
     let shown = text(&mut app, SIZES[0]);
     assert!(shown.contains("inference, call 3 of 3"), "{shown}");
     assert!(shown.contains("all 18 cells are the same"), "{shown}");
-    // Another call stands on the right, at the same path.
+    // Another call is on the right, at the same path.
     command(&mut app, "next-table");
     let shown = text(&mut app, SIZES[0]);
     assert!(shown.contains("inference, call 1 of 3"), "{shown}");
@@ -268,7 +268,7 @@ fn training_beside_inference_is_the_same_row_by_row() {
 fn differences_are_marked_counted_and_jumped_to() {
     let mut app = app("water_class", Lang::En, GlyphSet::Unicode);
     command(&mut app, "step 1");
-    let told = front::run(&mut app, &Action::parse("side-by-side exact rounded 2").unwrap());
+    let reported = front::run(&mut app, &Action::parse("side-by-side exact rounded 2").unwrap());
     // Counted here by hand, from the traces themselves.
     let session = Arc::clone(&app.nav.session);
     let (exact, rounded) = (session.trace(0).unwrap(), session.rounded(0, Rounding::Decimals(2)).unwrap());
@@ -278,7 +278,7 @@ fn differences_are_marked_counted_and_jumped_to() {
     };
     let nodes = exact.program().nodes().filter(|(_, n)| !n.inline);
     let differing: Vec<_> = nodes.filter(|(id, _)| !far(*id).is_empty()).collect();
-    assert_eq!(told.answers[0].rows.len(), differing.len());
+    assert_eq!(reported.answers[0].rows.len(), differing.len());
     let side = app.views.side.side(&app.nav).unwrap().unwrap();
     assert_eq!(side.differing, differing.len());
     for (id, node) in &differing {
@@ -312,8 +312,8 @@ fn differences_are_marked_counted_and_jumped_to() {
 fn other_sides() {
     let mut app = app("encoder_decoder", Lang::En, GlyphSet::Unicode);
     let go = |app: &mut App, line: &str| -> Result<(usize, usize), String> {
-        let told = front::run(app, &Action::parse(line).unwrap());
-        if let Some(message) = told.messages.first() {
+        let reported = front::run(app, &Action::parse(line).unwrap());
+        if let Some(message) = reported.messages.first() {
             return Err(message.text.to_string());
         }
         let side = app.views.side.side(&app.nav).unwrap().unwrap();

@@ -17,7 +17,7 @@ use crate::trace::derive::Cell;
 /// Levels of a tree, and branches of a cell, where nothing else is said.
 const USUAL: Extent = Extent { depth: 2, most: 6, rows: 500 };
 
-/// Deepest tree that is asked for.
+/// Deepest tree that is requested.
 const DEEPEST: usize = 64;
 
 /// `why [CELL] [depth N] [most K|all]`.

@@ -146,12 +146,12 @@ struct Coming {
 
 impl Coming {
     fn begin(session: &Arc<Session>, run: usize, rounding: Rounding) -> Self {
-        let (told, done) = channel();
+        let (reported, done) = channel();
         let own = Arc::clone(session);
         thread::spawn(move || {
             if own.rounded(run, rounding).is_ok() {
                 // Nobody may wait any more.
-                let _ = told.send(());
+                let _ = reported.send(());
             }
         });
         Self { session: Arc::clone(session), run, rounding, done: Some(done) }

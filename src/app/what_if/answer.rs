@@ -45,7 +45,7 @@ pub fn answer(nav: &Navigator, title: Msg, report: &Report, number: NumberFormat
         let to = Action::Step(StepTarget::Number(step.number.clone()));
         answer.push(Row::new(msg).action(to));
     }
-    // Numbers inside a written line are no tensors that a person looks at.
+    // Numbers inside a written line are no tensors that a user looks at.
     let run = nav.session.run_named(&report.run).unwrap_or(0);
     let program = &nav.session.runs[run].program;
     let changed = report.changed.iter();

@@ -89,7 +89,7 @@ pub enum Reason {
         /// How its value changed.
         change: Box<Change>,
     },
-    /// A condition or a watch cannot be told here.
+    /// A condition or a watch cannot be decided here.
     Error {
         /// Its number.
         id: u32,

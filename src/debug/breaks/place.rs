@@ -14,7 +14,7 @@ use crate::session::locate::Address;
 use crate::text::{Msg, escape};
 use crate::walkthrough::{Role, Step};
 
-/// A word of a breakpoint and where it stands, in characters.
+/// A word of a breakpoint and where it is, in characters.
 pub(super) struct Word {
     pub text: String,
     pub at: Range<usize>,
@@ -55,7 +55,7 @@ pub(super) enum Term {
     SubStep(u32, String),
     /// A symbol or a path.
     Name(String),
-    /// What stands inside a scope.
+    /// What is inside a scope.
     Scope(String),
     Glob(GlobMatcher),
     Regex(Regex),
@@ -76,7 +76,7 @@ fn near<'k>(e: ExprError, name: &str, known: impl Iterator<Item = &'k str>) -> E
     }
 }
 
-/// A glob in which `*` stands for one word between points and `**` for any number of them.
+/// A glob in which `*` denotes one word between points and `**` for any number of them.
 fn glob(word: &Word, text: &str) -> Result<GlobMatcher, ExprError> {
     GlobBuilder::new(&text.replace('.', "/"))
         .literal_separator(true)

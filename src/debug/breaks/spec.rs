@@ -44,7 +44,7 @@ impl Spec {
     fn read(text: &str, here: &EvalContext<'_>) -> Result<Self, ExprError> {
         let mut all = words(text);
         let (mut count, mut once) = (1, false);
-        // `count N` and `once` may stand behind a condition, which has its own words.
+        // `count N` and `once` may be behind a condition, which has its own words.
         loop {
             let n = all.len();
             if n > 0 && all[n - 1].text == "once" {

@@ -1,10 +1,10 @@
 //! Which of our nodes a reference's tensor is: tables of names as data (`assets/aliases/*.ron`, and one of each family of
-//! checkpoints, see `families`), and a person's own.
+//! checkpoints, see `families`), and a user's.
 //!
-//! A table lists names and the paths they stand for. In a name, `{L}` is a layer counted from 0, `{N}` the number of
+//! A table lists names and the paths they denote. In a name, `{L}` is a layer counted from 0, `{N}` the number of
 //! layers, `{*}` anything. In a path, `{L}` and `{*}` are what they were in the name, `{L-1}` is the layer before,
 //! `{S}` is the stack that the model has (`decoder`, else `encoder`) and `{E}` its side of the embedding (`target`,
-//! `source`). ` | ` stands between paths of which the first that exists is meant. A path that is a part of the model
+//! `source`). ` | ` separates paths of which the first that exists is meant. A path that is a part of the model
 //! (`encoder.0`, `encoder.0.norm1`) means its output, with `.in` after it what a norm reads. Of the entries whose name fits, those with the first such name
 //! hold, all of them: one tensor may hold three of our nodes side by side.
 
@@ -32,7 +32,7 @@ const TABLES: &[&str] = &[
     include_str!("../../../assets/aliases/pytorch.ron"),
 ];
 
-/// What a name stands for.
+/// What a name denotes.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Entry {
@@ -126,7 +126,7 @@ pub struct Table {
     rules: Vec<Rule>,
 }
 
-/// A node that a tensor of the reference stands for.
+/// A node that a tensor of the reference denotes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Target {
     /// The node.
@@ -142,7 +142,7 @@ pub struct Target {
 /// The tables that come with the program.
 ///
 /// # Panics
-/// Where one of them is broken, which the tests would have told.
+/// Where one of them is broken, which the tests would have shown.
 pub fn tables() -> &'static [Table] {
     static MADE: OnceLock<Vec<Table>> = OnceLock::new();
     MADE.get_or_init(|| {
@@ -163,7 +163,7 @@ fn options() -> ron::Options {
     ron::Options::default().with_default_extension(ron::extensions::Extensions::IMPLICIT_SOME)
 }
 
-/// What a name stands for in a person's own table: a path, a path with a layout, or several of these.
+/// What a name denotes in a user's table: a path, a path with a layout, or several of these.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Given {
@@ -209,13 +209,13 @@ impl Table {
         self.families.iter().any(|f| f == model_type)
     }
 
-    /// The path that a name stands for, as it is written, and its layout.
+    /// The path that a name denotes, as it is written, and its layout.
     pub fn path_of(&self, name: &str) -> Option<(String, Option<Layout>)> {
         let found = self.rules.iter().find_map(|r| Some((r, r.captures(name)?)));
         found.map(|(rule, captures)| (Rule::filled_path(&rule.entry.path, &captures), rule.layout.clone()))
     }
 
-    /// A person's own table in a file.
+    /// A user's table in a file.
     ///
     /// # Errors
     /// Where it cannot be read, or is none.
@@ -225,7 +225,7 @@ impl Table {
         Self::read(&name, &text)
     }
 
-    /// A person's own table, in RON or JSON: names and the paths they stand for, each a text or `(path, layout)`, or a
+    /// A user's table, in RON or JSON: names and the paths they denote, each a text or `(path, layout)`, or a
     /// list of these.
     ///
     /// # Errors
@@ -253,19 +253,19 @@ impl Table {
                 needs: None,
             }));
         }
-        // What is written out goes before what stands for many.
+        // What is written out goes before what denotes many.
         names.sort_by_key(|e| e.name.contains('{'));
         Self::new(file.to_owned(), Vec::new(), names)
     }
 }
 
-/// The first letter that stands for a number or for anything twice in a name.
+/// The first letter that denotes a number or for anything twice in a name.
 fn twice(name: &str) -> Option<&'static str> {
     ["{L}", "{N}", "{*}"].into_iter().find(|letter| name.matches(letter).count() > 1)
 }
 
-/// What a name stands for in any of our models: path (`{S}` for the stack of a model that has one), layout and table.
-/// Every table that knows it is asked.
+/// What a name denotes in any of our models: path (`{S}` for the stack of a model that has one), layout and table.
+/// Every table that knows it is requested.
 pub fn canonical(name: &str) -> Vec<(String, Option<Layout>, String)> {
     let mut out = Vec::new();
     for table in tables().iter().filter(|t| t.broad) {
@@ -304,7 +304,7 @@ pub struct Resolver<'a> {
 }
 
 impl<'a> Resolver<'a> {
-    /// Over `program`; a person's own table goes before those that come with the program.
+    /// Over `program`; a user's table goes before those that come with the program.
     pub fn new(program: &'a Program, own: Option<&'a Table>) -> Self {
         let generates = program.scopes().any(|(_, s)| s.kind == ScopeKind::Generation);
         let layers = |stack: &str| {
@@ -333,7 +333,7 @@ impl<'a> Resolver<'a> {
         self
     }
 
-    /// The nodes that `name` stands for; none where no table knows it or the program lacks them.
+    /// The nodes that `name` denotes; none where no table knows it or the program lacks them.
     pub fn resolve(&self, name: &str) -> Vec<Target> {
         self.resolve_fitting(name, &|_| true)
     }
@@ -346,7 +346,7 @@ impl<'a> Resolver<'a> {
             .unwrap_or_else(|| self.gradient(name))
     }
 
-    /// Whether a table says that `name` stands for nothing here.
+    /// Whether a table says that `name` denotes nothing here.
     pub fn is_nothing(&self, name: &str) -> bool {
         let nothing = |rule: &&Rule| rule.entry.path.is_empty();
         let calls = self.calls(name);
@@ -356,7 +356,7 @@ impl<'a> Resolver<'a> {
         rules.any(|(bare, rule)| rule.captures(bare).is_some())
     }
 
-    /// What a recorder names `NAME.grad`: the gradients of what `NAME` stands for.
+    /// What a recorder names `NAME.grad`: the gradients of what `NAME` denotes.
     fn gradient(&self, name: &str) -> Vec<Target> {
         let Some(of) = name.strip_suffix(".grad") else { return Vec::new() };
         let gradient = |t: Target| {
@@ -386,7 +386,7 @@ impl<'a> Resolver<'a> {
         all
     }
 
-    /// The rules of a person's own table that say nothing of this program and of tensors with these names.
+    /// The rules of a user's table that say nothing of this program and of tensors with these names.
     pub fn idle(&self, own: &Table, names: &[&str]) -> Vec<Idle> {
         let idle = |rule: &Rule| {
             let (mut fits, mut missing) = (false, None);

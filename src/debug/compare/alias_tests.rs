@@ -34,7 +34,7 @@ fn program(config: &str) -> Arc<Program> {
     Arc::new(program)
 }
 
-/// Paths that a name stands for, joined.
+/// Paths that a name denotes, joined.
 fn paths(program: &Program, own: Option<&Table>, name: &str) -> String {
     let targets = Resolver::new(program, own).resolve(name);
     let paths: Vec<&str> = targets.iter().map(|t| &*program.node(t.node).path).collect();

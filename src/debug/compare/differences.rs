@@ -81,7 +81,7 @@ pub(super) fn differences(session: &Session, run: usize, mode: Mode, nodes: &[Ch
         out.push(Difference {
             last_match: last.map(|(_, id)| places.before(id, place.step.as_ref())),
             between: between.into_iter().map(|id| places.of(id)).collect(),
-            given: (given.into_iter()).filter(|id| told(program, *id)).map(|id| places.of(id)).collect(),
+            given: (given.into_iter()).filter(|id| reported(program, *id)).map(|id| places.of(id)).collect(),
             carried: (program.node(id).inputs.iter()).any(|i| reached[i.index()]),
             place,
         });
@@ -89,8 +89,8 @@ pub(super) fn differences(session: &Session, run: usize, mode: Mode, nodes: &[Ch
     out
 }
 
-/// Whether a given value is one that a person gives: a parameter, ids, a mask; not a constant of a formula.
-fn told(program: &Program, id: NodeId) -> bool {
+/// Whether a given value is one that a user gives: a parameter, ids, a mask; not a constant of a formula.
+fn reported(program: &Program, id: NodeId) -> bool {
     let node = program.node(id);
     let constant = matches!(node.op, Op::Leaf(Leaf::Constant(_)));
     !node.inline && (!constant || node.dtype != DType::Float)

@@ -28,7 +28,7 @@ const MODULES: [(&str, &str, Option<&str>); 15] = [
     ("classifier.weight", "classifier.logits", None),
 ];
 
-/// The families whose own files list names, in the order in which they are asked where nobody says which it is.
+/// The families whose own files list names, in the order in which they are requested where nobody says which it is.
 const ORDER: [&str; 6] = ["bert", "gpt2", "llama", "bart", "phi", "gptj"];
 
 /// The tables of the families that come with the program.

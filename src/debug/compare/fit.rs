@@ -1,4 +1,4 @@
-//! How a tensor of the reference stands beside a node: as a whole, or with a part of its cells.
+//! How a tensor of the reference corresponds to a node: as a whole, or with a part of its cells.
 
 use serde::Deserialize;
 
@@ -76,7 +76,7 @@ impl Reading {
     }
 }
 
-/// The label that stands for all that are ignored.
+/// The label that denotes all that are ignored.
 const IGNORED: f64 = -1.0;
 
 /// A tensor of the reference as ours lies; `None` where it does not fit. Axes of length 1 may be there or not.
@@ -135,7 +135,7 @@ fn unflattened(found: &Tensor<f64>, wanted: &Shape) -> Option<Tensor<f64>> {
 /// As [`whole`]; where ours has no batch, sequences of the reference that differ are no table of positions: the first
 /// one that differs is what is compared.
 fn with_batch(found: &Tensor<f64>, layout: Option<&Layout>, wanted: &Shape) -> Option<Fitted> {
-    // Rows of a batch beside a table without one, as our own paths name it.
+    // Rows of a batch next to a table without one, as our own paths name it.
     let bare = |rest: &[usize]| layout.is_none() && !wanted.axes().contains(&Axis::Batch) && rest == wanted.dims();
     let drops = |rest: &[usize]| layout.is_some_and(Layout::drops_batch) || bare(rest);
     if let Some((batch, rest)) = found.shape().dims().split_first().filter(|(_, rest)| drops(rest)) {
@@ -189,7 +189,7 @@ fn without_sink(found: &Tensor<f64>, wanted: Shape) -> Option<Tensor<f64>> {
     (outer == own && more == width + 1).then(|| Tensor::new(wanted, data))
 }
 
-/// `[batch, last, width]` beside `[batch, token, width]`.
+/// `[batch, last, width]` next to `[batch, token, width]`.
 fn last_rows(found: &Tensor<f64>, wanted: Shape) -> Option<Fitted> {
     let &[batch, tokens, width] = wanted.dims() else {
         return None;
@@ -206,7 +206,7 @@ fn last_rows(found: &Tensor<f64>, wanted: Shape) -> Option<Fitted> {
     }))
 }
 
-/// `[batch, key]` beside a mask `[…, query, key]`, whose cells say what is hidden. Without an axis of the batch, the
+/// `[batch, key]` next to a mask `[…, query, key]`, whose cells say what is hidden. Without an axis of the batch, the
 /// mask holds for all of it.
 fn seen_keys(found: &Tensor<f64>, mask: &Mask, wanted: Shape) -> Option<Fitted> {
     let keys = *wanted.dims().last()?;

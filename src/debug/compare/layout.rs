@@ -1,4 +1,4 @@
-//! How the axes of a reference's tensor lie beside ours: `b t (h d) -> b h t d` is a tensor of batch, token and heads
+//! How the axes of a reference's tensor correspond to ours: `b t (h d) -> b h t d` is a tensor of batch, token and heads
 //! side by side, which we hold as batch, head, token, width.
 //!
 //! Left of the arrow stand the reference's axes, right of it ours, outermost first. A bracket is one axis that holds

@@ -42,7 +42,7 @@ pub fn forgiven(mode: Mode) -> f64 {
     }
 }
 
-/// Scores at and below this are hidden ones, whatever number stands for −∞ (BERT's first code adds −10000).
+/// Scores at and below this are hidden ones, whatever number denotes −∞ (BERT's first code adds −10000).
 pub(super) const HIDDEN: f64 = -5e3;
 
 /// Differing cells that are kept.
@@ -193,13 +193,13 @@ impl Tolerance {
         self.forgives_rounding()
     }
 
-    /// Whether what rounding explains is drift: not where a person has set the limits, nor by the measure of others.
+    /// Whether what rounding explains is drift: not where a user has set the limits, nor by the measure of others.
     fn forgives_rounding(&self) -> bool {
         self.policy == Policy::Ours && self.rtol.is_none() && self.atol.is_none()
     }
 }
 
-/// How a node stands to the reference.
+/// How a node relates to the reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// Within the limits.
@@ -339,7 +339,7 @@ pub fn limits(kind: Kind, unit: Unit, tolerance: &Tolerance) -> Limits {
     }
 }
 
-/// Measures our cells against the reference's, and says how they stand.
+/// Measures our cells against the reference's, and says how they are.
 pub fn measure(sides: &Sides<'_>, kind: Kind, unit: Unit, tolerance: &Tolerance, mode: Mode) -> (Measure, State) {
     let limits = limits(kind, unit, tolerance);
     let found = blocks::find(sides, How { kind, unit, limits });

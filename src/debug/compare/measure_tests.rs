@@ -82,7 +82,7 @@ fn rounding_makes_drift_and_no_more() {
     };
     assert_eq!(with(1.3e-5, Tolerance::default()), State::Drift);
     assert_eq!(with(1.2e-5, Tolerance::default()), State::Diverged);
-    // Limits that a person set are meant.
+    // Limits that a user set are meant.
     assert_eq!(with(1e-5, of(Policy::Ours, Some(1e-5), None)), State::Diverged);
     assert_eq!(with(1e-5, of(Policy::Torch, None, None)), State::Diverged);
     assert_eq!(with(0.0, of(Policy::Ours, None, Some(1.1e-4))), State::Match);

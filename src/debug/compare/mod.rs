@@ -1,7 +1,7 @@
 //! Comparing a run with a reference: the activations of another program, or another scenario's run.
 //!
-//! A reference is a set of named tensors ([`Reference`]); [`alias`] says which nodes they stand for, [`layout`] how
-//! their axes lie, [`mod@measure`] how near they must be. [`compare`] goes through the run with the reference beside
+//! A reference is a set of named tensors ([`Reference`]); [`alias`] says which nodes they denote, [`layout`] how
+//! their axes lie, [`mod@measure`] how near they must be. [`compare`] goes through the run with the reference next to
 //! it and gives a [`Report`]: plain data, in which the first difference lies between the last node that agrees and the
 //! first that does not.
 
@@ -56,7 +56,7 @@ pub struct Options {
     pub mode: Mode,
     /// How near.
     pub tolerance: Tolerance,
-    /// A person's own table of names.
+    /// A user's table of names.
     pub names: Option<Table>,
     /// How our side rounds every number.
     pub rounding: Option<Rounding>,
@@ -65,7 +65,7 @@ pub struct Options {
 /// Why nothing could be compared.
 #[derive(Clone, Debug)]
 pub enum Failed {
-    /// No tensor of the reference stands for a node of the run, or a person's own table names a node that is not there.
+    /// No tensor of the reference denotes a node of the run, or a user's table names a node that is not there.
     Nothing(Msg),
     /// The run cannot run, also with the reference's ids.
     Run(RunError),
@@ -126,7 +126,7 @@ pub fn compare(session: &Session, run: usize, reference: &Reference, options: &O
     })
 }
 
-/// A module of transformers that looks up embeddings may scale them too: then its output stands for the scaled ones.
+/// A module of transformers that looks up embeddings may scale them too: then its output denotes the scaled ones.
 /// Its class says so; where none is recorded, the numbers do.
 fn scaled_embeddings(session: &Session, run: usize, reference: &Reference, beside: &mut HashMap<NodeId, Vec<Beside>>) {
     let program = &session.runs[run].program;
@@ -193,7 +193,7 @@ fn mattering(reference: &Reference, unmatched: &[String]) -> Vec<String> {
     other.map(|i| reference.tensors[i].name.clone()).collect()
 }
 
-/// Names of a person's own table that are no tensor of the reference.
+/// Names of a user's table that are no tensor of the reference.
 ///
 /// # Errors
 /// Where a name is one, and the program has no node that it is said to be.
@@ -214,7 +214,7 @@ fn unused(program: &Program, reference: &Reference, own: &Table) -> Result<Vec<S
     Ok(unused)
 }
 
-/// Which tensors stand for which nodes, and the names of those that stand for none.
+/// Which tensors denote which nodes, and the names of those that denote none.
 fn matched(
     program: &Program,
     reference: &Reference,

@@ -21,7 +21,7 @@ pub(super) const ABOUT: &str = "weights";
 /// What activation functions of modules are called.
 const ACTIVATIONS: [&str; 5] = ["act", "act_fn", "activation", "activation_fn", "activation_function"];
 
-/// A node that a module's output stands for.
+/// A node that a module's output denotes.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Output {
     pub node: NodeId,
@@ -53,7 +53,7 @@ impl Modules {
         modules
     }
 
-    /// What a recorded tensor stands for. A recorder names a module from the model on that it was given, which may be
+    /// What a recorded tensor denotes. A recorder names a module from the model on that it was given, which may be
     /// within that of the checkpoint or around it.
     pub(super) fn resolve(&self, name: &str) -> &[Output] {
         nearest(&self.by_name, name)

@@ -25,7 +25,7 @@ pub enum Pattern {
     },
     /// The last two axes are exchanged.
     Transposed,
-    /// The elements of an axis stand in another order: element `i` here is element `order[i]` there.
+    /// The elements of an axis are in another order: element `i` here is element `order[i]` there.
     Permuted {
         /// The axis.
         axis: Axis,

@@ -2,7 +2,7 @@
 //!
 //! Pairs are compared on all cores, each read block by block where it lies in its file, and let go of.
 //!
-//! Tensors are matched by name, then by the tables of names (both names stand for the same node of ours), then by shape
+//! Tensors are matched by name, then by the tables of names (both names denote the same node of ours), then by shape
 //! and value, which is a guess and marked as one. Without operands nothing says how much rounding a step makes. But in
 //! two correct runs the error grows step by step, and a fault is a jump: a step may be a few times as far off as the
 //! steps before it.
@@ -137,7 +137,7 @@ pub(super) fn compare(
     })
 }
 
-/// A tensor of ours and the one of the reference that stands for it, as near as the limits alone say.
+/// A tensor of ours and the one of the reference that denotes it, as near as the limits alone say.
 fn side_by_side(
     trace: &AnyTrace,
     reference: &Reference,
@@ -223,7 +223,7 @@ fn differences(nodes: &[Checked]) -> Vec<Difference> {
     out
 }
 
-/// Which tensor of the reference stands for which node.
+/// Which tensor of the reference denotes which node.
 fn matched(program: &Program, reference: &Reference, own: Option<&Table>, trace: &AnyTrace) -> HashMap<NodeId, Pair> {
     let mut pairs: HashMap<NodeId, Pair> = HashMap::new();
     let mut left: Vec<usize> = Vec::new();
@@ -239,7 +239,7 @@ fn matched(program: &Program, reference: &Reference, own: Option<&Table>, trace:
             _ => left.push(i),
         }
     }
-    // Names of two frameworks that stand for the same node of ours.
+    // Names of two frameworks that denote the same node of ours.
     let mut ours: HashMap<String, (NodeId, Option<Layout>)> = HashMap::new();
     for (id, node) in program.nodes().filter(|(id, _)| !pairs.contains_key(id)) {
         for (path, layout, _) in canonical(&node.path) {

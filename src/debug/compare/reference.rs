@@ -142,8 +142,8 @@ impl Reference {
         let Loaded { scenario, text, file, origin } = loaded.map_err(|d| Unopened::Wrong(vec![d]))?;
         let options = session::Options { precision, ..session::Options::default() };
         let other = session::open(scenario, origin.as_deref(), options).map_err(|problems| {
-            let told = problems.into_iter();
-            Unopened::Wrong(told.map(|p| Diagnostic::located(&file, &text, p)).collect())
+            let reported = problems.into_iter();
+            Unopened::Wrong(reported.map(|p| Diagnostic::located(&file, &text, p)).collect())
         })?;
         Self::of_session(&other, run, asked)
     }
@@ -315,14 +315,14 @@ impl Reference {
         }
     }
 
-    /// The tensor that stood beside a node, as ours lies, cell by cell; `None` where it does not fit.
+    /// The tensor that corresponded to a node, as ours lies, cell by cell; `None` where it does not fit.
     pub fn beside(&self, against: &Against, node: &Node) -> Option<Vec<Option<f64>>> {
         let found = self.tensor(against.tensor);
         let fitted = fit(&found, against.layout.as_ref(), against.reading, node)?;
         Some(fitted.cells().collect())
     }
 
-    /// The number type that tensor `i` comes from, where it stands for a node that `computes`. The numbers of a
+    /// The number type that tensor `i` comes from, where it denotes a node that `computes`. The numbers of a
     /// binary64 tensor may all be ones that binary32 has: then this step was computed in that, as transformers does
     /// with softmax and rotary angles in a model of any type. What only moves numbers says nothing of how it was
     /// computed.

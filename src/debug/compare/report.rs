@@ -31,20 +31,20 @@ pub struct Place {
     pub step: Option<StepAt>,
 }
 
-/// A node and how it stands to the reference.
+/// A node and how it relates to the reference.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Checked {
     /// Which.
     pub place: Place,
     /// Its shape.
     pub shape: Vec<usize>,
-    /// How it stands.
+    /// How it is.
     pub state: State,
     /// Where it is in the reference; `None` where it is not.
     pub against: Option<Against>,
 }
 
-/// The reference's tensor beside a node.
+/// The reference's tensor next to a node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Against {
     /// Its name.
@@ -96,7 +96,7 @@ pub struct Error {
     pub node: NodeId,
     /// RMS of the difference, relative to the RMS of the reference; infinite where no number says how far.
     pub rms: f64,
-    /// How it stands.
+    /// How it is.
     pub state: State,
 }
 
@@ -132,18 +132,18 @@ pub struct Report {
     pub run: usize,
     /// What it was compared with.
     pub reference: String,
-    /// The nodes of the run in order, those that stand in the line of another only where the reference has them. A
+    /// The nodes of the run in order, those that are in the line of another only where the reference has them. A
     /// node of which the reference has several tensors is there once for each.
     pub nodes: Vec<Checked>,
     /// Differences in order; the first is the verdict.
     pub differences: Vec<Difference>,
-    /// Names of the reference that stand for no node of the run.
+    /// Names of the reference that denote no node of the run.
     pub unmatched: Vec<String>,
     /// Those of them that the recorded model computed, and that no other tensor repeats.
     pub mattering: Vec<String>,
     /// Tensors of the reference.
     pub tensors: usize,
-    /// Names in a person's own table that are no tensor of the reference.
+    /// Names in a user's table that are no tensor of the reference.
     pub unused: Vec<String>,
     /// Names and types of what holds no numbers that we know.
     pub unreadable: Vec<(String, String)>,
@@ -176,24 +176,24 @@ impl Report {
         Some(stretches.iter().map(|s| levels[s.decades().floor() as usize]).collect())
     }
 
-    /// How many nodes stand so.
+    /// How many nodes are in this state.
     pub fn count(&self, state: State) -> usize {
         self.each().filter(|n| n.state == state).count()
     }
 
-    /// Every node once: of several tensors, the one that stands worst.
+    /// Every node once: of several tensors, the one that is worst.
     pub fn each(&self) -> impl Iterator<Item = &Checked> {
         let same = |a: &Checked, b: &Checked| a.place.node == b.place.node;
         self.nodes.chunk_by(same).filter_map(worst)
     }
 
-    /// What was found of a node; of several tensors, the one that stands worst.
+    /// What was found of a node; of several tensors, the one that is worst.
     pub fn of(&self, node: NodeId) -> Option<&Checked> {
         self.each().find(|c| c.place.node == node)
     }
 }
 
-/// The first of those that stand worst.
+/// The first of those that are worst.
 fn worst(of_one_node: &[Checked]) -> Option<&Checked> {
     of_one_node.iter().min_by_key(|c| rank(c.state))
 }

@@ -180,7 +180,7 @@ fn is_kernel(kind: &ScopeKind) -> bool {
     )
 }
 
-/// How the numbers of a tensor lie beside ours as a number type rounds them.
+/// How the numbers of a tensor correspond to ours as a number type rounds them.
 #[derive(Clone, Debug)]
 pub(super) struct Digits {
     /// The scheme that gives these numbers, to the last digit.

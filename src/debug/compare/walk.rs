@@ -1,4 +1,4 @@
-//! Going through a run with the reference beside it, node after node.
+//! Going through a run with the reference next to it, node after node.
 //!
 //! Each node is computed twice, in both number types, so that one sees what rounding makes of it. In isolated mode a
 //! node that the reference has is then replaced by the reference's value in both, so that what follows is computed from
@@ -24,17 +24,17 @@ use crate::trace::{
     run_with,
 };
 
-/// A tensor of the reference that stands for a node.
+/// A tensor of the reference that denotes a node.
 #[derive(Clone, Debug)]
 pub(super) struct Beside {
     /// Its place in the reference.
     pub tensor: usize,
-    /// How it stands for the node.
+    /// How it denotes the node.
     pub target: Target,
 }
 
 impl Beside {
-    /// The tensor as one that stands for another node.
+    /// The tensor as one that denotes another node.
     pub(super) fn of(mut self, node: NodeId) -> Self {
         self.target.node = node;
         self
@@ -434,7 +434,7 @@ fn unit_of_rounding(rounding: Rounding) -> Unit {
 
 /// The reference's values with what was rounded away when they were stored, seen as binary32 shows it: a step towards
 /// what we computed. What follows may have been computed before that rounding, as a loss from the logits is and not
-/// from the probabilities that were kept beside it.
+/// from the probabilities that were kept next to it.
 fn stored<T: Real>(theirs: &Tensor<f64>, ours: &Value<T>, unit: Unit) -> Tensor<f64> {
     if unit == Unit::F64 {
         return theirs.clone();

@@ -60,12 +60,12 @@ fn steps(places: &[Place]) -> String {
 /// Names with commas, the first ones where there are many.
 pub fn list<'a>(names: impl ExactSizeIterator<Item = &'a str>, lang: Lang) -> String {
     let left = names.len().saturating_sub(MAX_NAMES);
-    let told: Vec<String> = names.take(MAX_NAMES).map(|n| escape(n).into_owned()).collect();
-    let told = told.join(", ");
+    let reported: Vec<String> = names.take(MAX_NAMES).map(|n| escape(n).into_owned()).collect();
+    let reported = reported.join(", ");
     if left == 0 {
-        return told;
+        return reported;
     }
-    Msg::new("compare.list_more").arg("names", told).arg("count", left).render(lang)
+    Msg::new("compare.list_more").arg("names", reported).arg("count", left).render(lang)
 }
 
 /// The cell of a node that differs most, or both shapes where they do not fit.
@@ -100,7 +100,7 @@ mod tests {
         assert_eq!(steps(&places[..1]), "47");
         assert_eq!(steps(&[]), "");
         let names: Vec<String> = (0..10).map(|i| format!("n{i}")).collect();
-        let told = list(names.iter().map(String::as_str), Lang::En);
-        assert_eq!(told, "n0, n1, n2, n3, n4, n5, n6, n7 and 2 more");
+        let reported = list(names.iter().map(String::as_str), Lang::En);
+        assert_eq!(reported, "n0, n1, n2, n3, n4, n5, n6, n7 and 2 more");
     }
 }

@@ -130,7 +130,7 @@ impl Array {
         self.read(self.offset(flat))
     }
 
-    /// Whether its numbers stand one after the other.
+    /// Whether its numbers are contiguous.
     fn is_contiguous(&self) -> bool {
         let own = self.shape.strides();
         (0..self.shape.rank()).all(|d| self.shape.dims()[d] <= 1 || self.strides[d] == own[d])
@@ -254,7 +254,7 @@ impl Array {
         let (a, b) = (self.spread(&shape), other.spread(&shape));
         let mut data = Vec::with_capacity(shape.len());
         let mut other = Vec::new();
-        // A scalar beside a large tensor is the common case.
+        // A scalar next to a large tensor is the common case.
         if let (true, Some(y)) = (shape.same_dims(&self.shape), other_number(&b, &shape)) {
             self.scan(&mut |x| data.push(f(x, y)));
         } else {

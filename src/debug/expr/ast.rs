@@ -151,7 +151,7 @@ impl Expr {
         self.root.is_truth()
     }
 
-    /// The part of a comparison (or of the first one joined by `or` / `and`) that stands left, with the tensor whose
+    /// The part of a comparison (or of the first one joined by `or` / `and`) that is on the left, with the tensor whose
     /// cells its truth is about: what a report of a condition shows.
     pub(super) fn first_comparison(&self) -> Option<&Node> {
         fn find(n: &Node) -> Option<&Node> {
@@ -165,7 +165,7 @@ impl Expr {
         find(&self.root)
     }
 
-    /// What stands left of the first comparison, as an expression: the number that a report shows.
+    /// What is on the left of the first comparison, as an expression: the number that a report shows.
     pub fn measured(&self) -> Option<Expr> {
         let root = self.first_comparison()?.clone();
         let text = self.text.chars().skip(root.at.start).take(root.at.len()).collect();

@@ -26,7 +26,7 @@ pub struct ExprError {
     pub at: Range<usize>,
     /// What is wrong.
     pub msg: Msg,
-    /// How to mend it.
+    /// How to fix it.
     pub help: Option<Msg>,
 }
 
@@ -36,7 +36,7 @@ impl ExprError {
         Self { fault, at, help: msg.help(), msg }
     }
 
-    /// With another way to mend it.
+    /// With another way to fix it.
     #[must_use]
     pub fn help(mut self, help: Msg) -> Self {
         self.help = Some(help);

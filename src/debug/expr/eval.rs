@@ -14,7 +14,7 @@ const MAX_CELLS: usize = 1 << 26;
 /// Most multiplications of a matrix product.
 const MAX_WORK: usize = 1 << 30;
 
-/// What names stand for.
+/// What names denote.
 pub trait Scope {
     /// The tensor called `name`.
     ///
@@ -79,7 +79,7 @@ impl Expr {
 }
 
 impl Expr {
-    /// The cell that a number of a whole tensor is about: where its largest stands, its first NaN, its first zero. Run and
+    /// The cell that a number of a whole tensor is about: where its largest is, its first NaN, its first zero. Run and
     /// cell; `None` for other numbers.
     pub fn witness(&self, scope: &dyn Scope) -> Option<(usize, Cell)> {
         let Kind::Call(f, args, None) = &self.root().kind else {
@@ -242,7 +242,7 @@ enum Part {
     Range(std::ops::Range<usize>),
 }
 
-/// What an index stands for on an axis of length `len`.
+/// What an index denotes on an axis of length `len`.
 fn part(p: &PickNode, len: usize, scope: &dyn Scope) -> Result<Part> {
     let bad = |msg: Msg| ExprError::new(Fault::Value, p.at.clone(), msg);
     let bound = |node: &Node, most: usize| {

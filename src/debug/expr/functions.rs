@@ -116,7 +116,7 @@ impl Function {
         )
     }
 
-    /// Whether it may stand between two tensors, cell by cell.
+    /// Whether it may be between two tensors, cell by cell.
     pub fn takes_two(self) -> bool {
         matches!(self, Function::Max | Function::Min)
     }

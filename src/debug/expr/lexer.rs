@@ -19,7 +19,7 @@ pub enum Token {
     Sign(&'static str),
 }
 
-/// A token and where it stands, in characters.
+/// A token and where it is, in characters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spanned {
     pub token: Token,

@@ -17,7 +17,7 @@
 //! ```
 //!
 //! A NAME is a path (`encoder.0.ffn.act`), a symbol of a step (`A1`), or either with its run before it
-//! (`inference:output.probs`; inside an index with two colons); a name with other signs stands in double quotes. Inside a decoding call the path may
+//! (`inference:output.probs`; inside an index with two colons); a name with other signs is in double quotes. Inside a decoding call the path may
 //! leave out `gen.N.`. Batch axes of 1 are not there, as on the screen. Arithmetic is in f64, from the exact recorded
 //! values; shapes broadcast as in `NumPy`; `.T` swaps the last two axes. `max`, `row_sum` and the other functions without
 //! brackets are those of `it`, the tensor that a condition is about; `before` is what it was (see

@@ -28,7 +28,7 @@ impl Expr {
     /// Reads an expression.
     ///
     /// # Errors
-    /// What cannot be read, with its place and how to mend it.
+    /// What cannot be read, with its place and how to fix it.
     pub fn parse(text: &str) -> Result<Self> {
         Ok(Self::new(parse(text)?, text))
     }
@@ -86,7 +86,7 @@ impl Parser {
         Err(e)
     }
 
-    /// Where the next token stands; the end of the text after the last.
+    /// Where the next token is; the end of the text after the last.
     pub(super) fn here(&self) -> Range<usize> {
         let end = self.end..self.end + 1;
         self.tokens.get(self.at).map_or(end, |t| t.at.clone())

@@ -1,4 +1,4 @@
-//! Names, calls, and what stands behind a value: indices, `.T`, methods.
+//! Names, calls, and what follows a value: indices, `.T`, methods.
 
 use std::ops::Range;
 
@@ -91,7 +91,7 @@ impl Parser {
         Ok(node)
     }
 
-    /// Arguments in brackets; `of` is what stands before a method.
+    /// Arguments in brackets; `of` is what comes before a method.
     fn call(&mut self, f: Function, of: Option<Node>, start: usize) -> Result<Node> {
         let open = self.here();
         self.need("(")?;

@@ -10,7 +10,7 @@ use crate::tensor::Real;
 pub(super) struct Attention {
     /// Numbers divided by their sum, `[…, query, key]`.
     pub weights: NodeId,
-    /// Whether exp stands before the division.
+    /// Whether exp comes before the division.
     pub softmax: bool,
     /// The mask on the scores, true where hidden, with as many axes as the weights or fewer.
     pub mask: Option<NodeId>,
@@ -40,7 +40,7 @@ pub(super) enum Sides {
 }
 
 impl Attention {
-    /// Which sequences meet in it, by where it stands.
+    /// Which sequences meet in it, by where it is.
     pub fn sides(&self, program: &Program) -> Sides {
         let site = program.node(self.weights).name.site;
         match (site.block(), site.stack()) {
@@ -148,7 +148,7 @@ impl Back {
         }
     }
 
-    /// What stands behind scales and reshapes.
+    /// What follows scales and reshapes.
     fn through_scale(&mut self, program: &Program, mut id: NodeId) -> NodeId {
         loop {
             let node = program.node(id);

@@ -1,4 +1,4 @@
-//! What lints must be told, since a program does not say it: which tokens are padding, whether dropout may act.
+//! What lints must be given, since a program does not say it: which tokens are padding, whether dropout may act.
 
 use crate::debug::teacher::{Shift, shift_of};
 use crate::model::Sequences;
@@ -8,7 +8,7 @@ use crate::scenario::tokenise::Vocab;
 use crate::session::{RunKind, Session, padding};
 use crate::tensor::Precision;
 
-/// What is known of a run beside its program.
+/// What is known of a run next to its program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
     /// Whether the run trains: dropout may act.
@@ -50,7 +50,7 @@ impl Padding {
         self.tokens
     }
 
-    /// Whether token `token` of sentence `batch` is padding. One sentence stands for all beams that read it.
+    /// Whether token `token` of sentence `batch` is padding. One sentence denotes all beams that read it.
     pub fn at(&self, batch: usize, token: usize) -> bool {
         let sentences = self.flags.len() / self.tokens.max(1);
         let row = batch.min(sentences.saturating_sub(1));

@@ -1,4 +1,4 @@
-//! NaN and infinities, those who produce them told from those who carry them on; numbers that smaller types cannot hold.
+//! NaN and infinities, those who produce them distinguished from those who carry them on; numbers that smaller types cannot hold.
 
 use half::bf16;
 
@@ -89,7 +89,7 @@ pub(super) fn look<T: Real>(look: &mut Look<'_, T>) {
     ties(look);
 }
 
-/// Whether the fill of a mask stands in `id`, or may: it goes through everything up to exp, which makes it 0.
+/// Whether the fill of a mask is in `id`, or may: it goes through everything up to exp, which makes it 0.
 fn holds_fill<T: Real>(look: &Look<'_, T>, id: NodeId, filled: &[bool]) -> bool {
     let node = look.program.node(id);
     let reads = node.inputs.iter().any(|i| filled[i.index()]);

@@ -1,4 +1,4 @@
-//! How labels stand to what the decoder reads.
+//! How labels relate to what the decoder reads.
 
 use super::{Finding, bracketed};
 use crate::debug::teacher::{Shift, shift};

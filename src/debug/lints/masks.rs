@@ -126,7 +126,7 @@ impl<'f> Scene<'f> {
         (batch, flat / self.keys % self.queries, flat % self.keys)
     }
 
-    /// Whether the key comes after the query; cached keys stand before the first query.
+    /// Whether the key comes after the query; cached keys come before the first query.
     fn later(&self, query: usize, key: usize) -> bool {
         self.causal && key > query + (self.keys - self.queries)
     }

@@ -55,7 +55,7 @@ pub struct Finding {
     pub node: Option<NodeId>,
     /// Index of the first or worst cell, one entry an axis; empty where the whole node is meant.
     pub cell: Vec<usize>,
-    /// What stands there, or what was measured: the message says which.
+    /// What is there, or what was measured: the message says which.
     pub value: Option<f64>,
     /// How many cells, rows or columns are like it.
     pub count: usize,
@@ -69,7 +69,7 @@ impl Finding {
         Msg::new(self.lint.why())
     }
 
-    /// How it is mended.
+    /// How it is fixed.
     pub fn mend(&self) -> Msg {
         Msg::new(self.lint.mend())
     }
@@ -139,7 +139,7 @@ pub fn check_with(
         if matches!(session.runs[run].kind, RunKind::Training | RunKind::Encode) {
             of_run.extend(sequences::of_run(session, run));
         }
-        // What the weights show already is not told again from its consequences.
+        // What the weights show already is not reported again from its consequences.
         let ahead = of_run.iter().any(|f| f.lint == Lint::FutureAttention);
         let again = decoding.findings(session, run).into_iter();
         of_run.extend(again.filter(|f| !(ahead && f.lint == Lint::FutureLeak)));

@@ -1,4 +1,4 @@
-//! Norms: is the mean the mean, the variance the variance over n, and ε small beside it.
+//! Norms: is the mean the mean, the variance the variance over n, and ε small next to it.
 
 use super::{Look, brief};
 use crate::program::{Affine, NodeId, Op, ScopeKind, Unary};

@@ -1,4 +1,4 @@
-//! Padding by perturbation: what stands in padding is changed, and nothing real may change with it. Masks are not
+//! Padding by perturbation: what is in padding is changed, and nothing real may change with it. Masks are not
 //! trusted; what is computed is looked at.
 
 use super::{Look, Padding};

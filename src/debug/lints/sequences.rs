@@ -1,5 +1,5 @@
 //! What sentences are made of: their end tokens that no label teaches, labels from another sentence, start tokens
-//! that stand there twice.
+//! that are there twice.
 
 use super::{Finding, bracketed};
 use crate::debug::teacher::{Shift, shift};
@@ -87,7 +87,7 @@ fn end_not_taught(
     let mut untaught = s.ids.chunks(tokens).enumerate().filter_map(|(b, row)| {
         let last = (0..row.len()).rev().find(|i| !padding[b * tokens + i])?;
         let labels = &labels[b * tokens..(b + 1) * tokens];
-        // A sentence without any label is no lesson at all.
+        // A sentence without any label is nothing to learn from.
         let learns = labels.iter().any(|l| *l >= 0);
         let taught = labels.iter().any(|l| ends.contains(l));
         (last > 0 && ends.contains(&row[last]) && learns && !taught && labels[last - 1] < 0)

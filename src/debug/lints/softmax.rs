@@ -58,12 +58,12 @@ fn sums<T: Real>(look: &mut Look<'_, T>, id: NodeId) {
     for (row, cells) in t.data().chunks_exact(n).enumerate() {
         let sum: f64 = cells.iter().map(|x| x.to_f64()).sum();
         let off = (sum - 1.0).abs();
-        // A row of nothing sees nothing; what is not a number is told of where it comes from.
+        // A row of nothing sees nothing; what is not a number is reported from where it comes from.
         if cells.iter().all(|x| *x == T::ZERO) || !sum.is_finite() || off <= tolerance::<T>(n) {
             continue;
         }
         count += 1;
-        // Of rows that are equally far off the first one is told, whatever rounding says.
+        // Of rows that are equally far off the first one is reported, whatever rounding says.
         if off > 1.01 * worst.0 {
             worst = (off, row * n, sum);
         }

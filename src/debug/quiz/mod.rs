@@ -15,7 +15,7 @@ use crate::text::{Lang, Msg, NumberFormat};
 use crate::trace::RunError;
 use crate::trace::derive::Cell;
 
-/// What is asked about a cell.
+/// What is requested about a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Its value.
@@ -43,7 +43,7 @@ pub struct Question {
     pub cell: Cell,
     /// What the cell is called, such as `score1[0][1]`.
     pub name: String,
-    /// What is asked.
+    /// What is requested.
     pub kind: Kind,
 }
 

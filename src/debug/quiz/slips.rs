@@ -20,7 +20,7 @@ pub struct Slip {
     pub why: Msg,
 }
 
-/// One cell of the tree stands for another value.
+/// One cell of the tree denotes another value.
 #[derive(Clone, Copy)]
 struct Change {
     at: Cell,

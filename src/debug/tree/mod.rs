@@ -280,9 +280,9 @@ pub enum What {
     Branch {
         /// It.
         branch: Branch,
-        /// Its part of the weights of all beside it, of 1; `None` where these come to nothing.
+        /// Its part of the weights of all next to it, of 1; `None` where these come to nothing.
         share: Option<f64>,
-        /// Whether it stands in a row above, and is not gone into again.
+        /// Whether it is in a row above, and is not gone into again.
         again: bool,
     },
     /// The others of a level: how many, their weight, their share.

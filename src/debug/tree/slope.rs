@@ -9,7 +9,7 @@ pub(super) fn times(a: f64, b: f64) -> f64 {
     if b == 0.0 && !a.is_nan() { 0.0 } else { a * b }
 }
 
-/// ∂y/∂c of one primitive, `y` being its recorded value. Positions that are chosen (argmax, sampling) are all or nothing, too; sums of products are not here: a factor may stand in several.
+/// ∂y/∂c of one primitive, `y` being its recorded value. Positions that are chosen (argmax, sampling) are all or nothing, too; sums of products are not here: a factor may be in several.
 pub(super) fn partial(x: &Explainer<'_>, arithmetic: &Arithmetic, c: Cell, y: f64) -> f64 {
     let chosen = |yes: bool| f64::from(u8::from(yes));
     match arithmetic {

@@ -12,7 +12,7 @@ pub struct Slip {
     pub column: usize,
     /// What is wrong.
     pub msg: Msg,
-    /// How to mend it.
+    /// How to fix it.
     pub help: Option<Msg>,
 }
 

@@ -9,7 +9,7 @@ use crate::scenario::schema::{Vocabulary, WeightValue};
 use crate::session::Session;
 use crate::text::Msg;
 
-/// The scenario of the edited session, to be written into `folder`. Edited weights stand in the values that the
+/// The scenario of the edited session, to be written into `folder`. Edited weights are in the values that the
 /// scenario gives; those that come from files or initialisers, and what else is edited of the recorded values, stand
 /// in `edits`. Expected values that no longer hold are left out.
 ///
@@ -51,7 +51,7 @@ pub fn saved(whatif: &WhatIf, folder: &Path) -> Result<Scenario, Msg> {
     Ok(out)
 }
 
-/// Where a cell `[out, in]` of a parameter stands in inline values.
+/// Where a cell `[out, in]` of a parameter is in inline values.
 fn slot<'w>(values: &'w mut WeightValue, at: &[usize]) -> Option<&'w mut f64> {
     match (values, at) {
         (WeightValue::Vector(v), &[i]) => v.get_mut(i),
@@ -69,7 +69,7 @@ fn slot<'w>(values: &'w mut WeightValue, at: &[usize]) -> Option<&'w mut f64> {
     }
 }
 
-/// Files are looked for beside a scenario: in another folder, they are named from the root.
+/// Files are looked for next to a scenario: in another folder, they are named from the root.
 fn files(s: &Session, out: &mut Scenario, folder: &Path) {
     let Some(origin) = &s.origin else { return };
     let beside = origin.parent().unwrap_or(Path::new(""));

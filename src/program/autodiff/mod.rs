@@ -4,7 +4,7 @@
 //! depends on, a node `grad.<path>` with the gradient of the loss with respect to it. A tensor that several nodes
 //! read gets one contribution a reader, `grad.<path>.from.<reader>`, summed in the order of the readers. The rules
 //! are one exhaustive `match` over [`Op`] in `vjp.rs`; softmax and cross-entropy have the shorter
-//! formulas that a person writes by hand. Being ordinary nodes, gradients have derivations, exports and gradients of
+//! formulas that a user writes by hand. Being ordinary nodes, gradients have derivations, exports and gradients of
 //! their own.
 
 mod vjp;

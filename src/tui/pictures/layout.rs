@@ -92,7 +92,7 @@ fn bands(wishes: &[Wish], tables: &[usize], width: u16, most: u16) -> Vec<Band> 
     let mut used = 0u16;
     for &table in tables {
         let wish = wishes[table];
-        // Windows of the operands of a product stand side by side: the row beside the column that it meets.
+        // Windows of the operands of a product are shown side by side: the row next to the column that it meets.
         let half = width.saturating_sub(GAP) / 2;
         let taken = if wish.width > width && wish.rank > 0 && half >= NARROWEST { half } else { wish.width.min(width) };
         let height = wish.height.min(most);

@@ -28,7 +28,7 @@ pub struct Source<'a> {
     reach: f64,
     pub digits: NumberFormat,
     pub dtype: DType,
-    /// The words that its numbers stand for, where they are ids.
+    /// The words that its numbers denote, where they are ids.
     words: Option<&'a Vocab>,
     /// Which cells are masked.
     mask: Mask,
@@ -209,8 +209,8 @@ impl<'a> Labelled<'a> {
                 d.session.axis_labels(table.run, table.node, axis, table.plane.batch)
             };
             // The number of an only place says nothing.
-            let told = shape.dims()[axis] > 1 || !matches!(labels, Labels::None);
-            told.then_some((labels, first))
+            let reported = shape.dims()[axis] > 1 || !matches!(labels, Labels::None);
+            reported.then_some((labels, first))
         };
         Self { rows: of(table.plane.row_axis), cols: of(table.plane.col_axis) }
     }

@@ -1,4 +1,4 @@
-//! Tables of words: training beside inference, and the like. Columns share the width, words wrap, lines scroll.
+//! Tables of words: training next to inference, and the like. Columns share the width, words wrap, lines scroll.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;

@@ -259,7 +259,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// Whether the other side has another number beside this cell.
+    /// Whether the other side has another number next to this cell.
     fn differs(&self, flat: usize) -> bool {
         let Some(index) = self.seen.beside.index(self.side, flat) else {
             return false;
@@ -268,7 +268,7 @@ impl<'a> Table<'a> {
         !same(&self.seen.values[0], &self.seen.values[1], pair)
     }
 
-    /// A label along an axis of the tensor: this run's word, else that of the other side's place beside it, else the
+    /// A label along an axis of the tensor: this run's word, else that of the other side's place next to it, else the
     /// number that the longer side counts.
     fn label(&self, axis: Option<(usize, usize)>, at: usize) -> String {
         let Some((axis, first)) = axis else {

@@ -32,9 +32,9 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, _: &mut
     }
     let row = |i: u16| Rect { y: area.y + i.min(area.height), height: 1.min(area.height.saturating_sub(i)), ..area };
     let digits = app.ui.settings.digits;
-    let glance = t.glance();
+    let probe = t.probe();
     let mut left = Msg::new("training.after").arg("at", t.at).arg("made", t.made()).render(look.lang);
-    if let Some(g) = glance {
+    if let Some(g) = probe {
         if g.look.update == t.at {
             let loss = Msg::new("training.loss").arg("loss", digits.format(g.look.loss));
             left = format!("{left} · {}", loss.render(look.lang));
@@ -70,12 +70,12 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, _: &mut
     }
     let top = (2 + said).min(area.height);
     let body = Rect { y: area.y + top, height: area.height - top, ..area };
-    let Some(glance) = glance else { return };
+    let Some(probe) = probe else { return };
     let picture = |p: Picture, place: Rect, buf: &mut Buffer| match p {
         Picture::Loss => loss(app, place, buf, look),
-        Picture::Gradients => gradients(app, glance, place, buf, look),
-        Picture::Attention => attention(app, glance, place, buf, look),
-        Picture::Embeddings => embeddings(app, glance, place, buf, look),
+        Picture::Gradients => gradients(app, probe, place, buf, look),
+        Picture::Attention => attention(app, probe, place, buf, look),
+        Picture::Embeddings => embeddings(app, probe, place, buf, look),
     };
     let roomy = body.width >= GRID.0 && body.height >= GRID.1;
     match t.only {
@@ -149,7 +149,7 @@ const DECADES: f64 = 1000.0;
 fn loss(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
     let t = &app.views.training;
     let mut values = t.losses.clone();
-    let last = t.glances().last().filter(|g| g.look.update == t.made());
+    let last = t.probes().last().filter(|g| g.look.update == t.made());
     values.extend(last.map(|g| g.look.loss));
     // Where the loss falls through several powers of ten, the rest of the line would lie on the axis.
     let (min, max) = values.iter().fold((f64::INFINITY, 0.0_f64), |(a, b), x| (a.min(*x), b.max(*x)));
@@ -171,16 +171,16 @@ fn loss(app: &App, area: Rect, buf: &mut Buffer, look: &Look) {
     .render(body, buf, look);
 }
 
-/// Gradient norms: part by part across updates, and beside one another at the update one looks at.
-fn gradients(app: &App, glance: &TrainProbe, area: Rect, buf: &mut Buffer, look: &Look) {
+/// Gradient norms: part by part across updates, and next to one another at the update one looks at.
+fn gradients(app: &App, probe: &TrainProbe, area: Rect, buf: &mut Buffer, look: &Look) {
     let t = &app.views.training;
     let alone = t.only == Some(Picture::Gradients);
-    let norms = &glance.look.gradients;
+    let norms = &probe.look.gradients;
     let mut bars: Vec<Bar> =
         norms.iter().map(|n| Bar { label: n.part.clone(), value: n.parameters, ..Bar::default() }).collect();
     if alone {
         let own =
-            glance.parameters.iter().map(|(path, value)| Bar { label: path.clone(), value: *value, ..Bar::default() });
+            probe.parameters.iter().map(|(path, value)| Bar { label: path.clone(), value: *value, ..Bar::default() });
         bars.extend(own);
     }
     // Bars below the chart where there is room for both.
@@ -218,7 +218,7 @@ fn gradients(app: &App, glance: &TrainProbe, area: Rect, buf: &mut Buffer, look:
     }
     let below = Rect { y: chart.bottom(), height: listed, ..area };
     if !below.is_empty() {
-        let text = Msg::new("training.norms_title").arg("update", glance.look.update);
+        let text = Msg::new("training.norms_title").arg("update", probe.look.update);
         let body = headed(&text.render(look.lang), below, buf, look);
         Bars {
             full: bars.iter().map(|b| b.value).fold(0.0, f64::max),
@@ -231,10 +231,10 @@ fn gradients(app: &App, glance: &TrainProbe, area: Rect, buf: &mut Buffer, look:
     }
 }
 
-/// The logarithm of a part's gradient norm, every `step` updates; between glances it is interpolated.
+/// The logarithm of a part's gradient norm, every `step` updates; between probes it is interpolated.
 fn across(t: &State, part: &str, step: u64) -> Vec<f64> {
     let known: Vec<(f64, f64)> = t
-        .glances()
+        .probes()
         .filter_map(|g| {
             let norm = g.look.gradients.iter().find(|n| n.part == part)?;
             Some((g.look.update as f64, norm.parameters.log10()))
@@ -252,8 +252,8 @@ fn across(t: &State, part: &str, step: u64) -> Vec<f64> {
 }
 
 /// One attention map of the first sentence.
-fn attention(app: &App, glance: &TrainProbe, area: Rect, buf: &mut Buffer, look: &Look) {
-    let (t, maps) = (&app.views.training, &glance.look.attention);
+fn attention(app: &App, probe: &TrainProbe, area: Rect, buf: &mut Buffer, look: &Look) {
+    let (t, maps) = (&app.views.training, &probe.look.attention);
     let Some(map) = maps.get(t.map.min(maps.len().saturating_sub(1))) else {
         let body = headed(tr(look.lang, "training.attention_title"), area, buf, look);
         return why_nothing(&Msg::new("training.no_attention"), body, buf, look);
@@ -264,8 +264,8 @@ fn attention(app: &App, glance: &TrainProbe, area: Rect, buf: &mut Buffer, look:
         .arg("at", t.map.min(maps.len() - 1) + 1)
         .arg("all", maps.len());
     let mut which = which.render(look.lang);
-    if glance.maps_left_out > 0 {
-        let more = Msg::new("training.maps_left_out").arg("count", glance.maps_left_out);
+    if probe.maps_left_out > 0 {
+        let more = Msg::new("training.maps_left_out").arg("count", probe.maps_left_out);
         which = format!("{} · {which}", more.render(look.lang));
     }
     let body = headed(&which, area, buf, look);
@@ -303,11 +303,11 @@ fn heat(app: &App, map: &AttentionMap, area: Rect, buf: &mut Buffer, look: &Look
 }
 
 /// Words at the places of their embeddings.
-fn embeddings(app: &App, glance: &TrainProbe, area: Rect, buf: &mut Buffer, look: &Look) {
+fn embeddings(app: &App, probe: &TrainProbe, area: Rect, buf: &mut Buffer, look: &Look) {
     let d = &app.nav;
     let t = &app.views.training;
     let body = headed(tr(look.lang, "training.embeddings_title"), area, buf, look);
-    let Some(places) = t.scatter.places.get(&glance.look.update) else {
+    let Some(places) = t.scatter.places.get(&probe.look.update) else {
         return;
     };
     if body.width < 8 || body.height < 3 {

@@ -215,7 +215,7 @@ impl Chart<'_> {
         }
     }
 
-    /// Column, line and text of each name: the mark that its line is drawn with stands before it.
+    /// Column, line and text of each name: the mark that its line is drawn with comes before it.
     fn names(&self, area: Rect, braille: bool, look: &Look) -> Vec<(u16, u16, String)> {
         let (mut x, mut y) = (0, 0);
         let all = self.series.iter().enumerate();

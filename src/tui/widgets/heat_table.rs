@@ -1,4 +1,4 @@
-//! A table of numbers, each on the colour of its value. Only visible cells are asked for.
+//! A table of numbers, each on the colour of its value. Only visible cells are requested.
 
 use std::ops::Range;
 
@@ -54,7 +54,7 @@ impl Change {
     }
 }
 
-/// Cells to point out beside the cursor.
+/// Cells to point out next to the cursor.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Lit<'a> {
     /// Whole rows.

@@ -13,7 +13,7 @@ pub struct Span {
     pub text: String,
     /// Its style.
     pub style: Style,
-    /// What it stands for, where it can be chosen.
+    /// What it denotes, where it can be chosen.
     pub id: Option<usize>,
 }
 
@@ -23,7 +23,7 @@ impl Span {
         Self { text: text.into(), style, id: None }
     }
 
-    /// A part that stands for `id`.
+    /// A part that denotes `id`.
     #[must_use]
     pub fn with_id(mut self, id: usize) -> Self {
         self.id = Some(id);
@@ -31,7 +31,7 @@ impl Span {
     }
 }
 
-/// A piece of a line: where it is in the text, its style, what it stands for.
+/// A piece of a line: where it is in the text, its style, what it denotes.
 type Piece = (std::ops::Range<usize>, Style, Option<usize>);
 
 /// A text wrapped to a width.

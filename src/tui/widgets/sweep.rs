@@ -187,7 +187,7 @@ fn check(area: Rect, c: &Content, look: &Look) {
             assert!(!symbol.contains(char::is_control), "{symbol:?}");
         }
     }
-    // And where the frame is smaller than the area that is asked for.
+    // And where the frame is smaller than the area that is requested.
     let mut small = Buffer::empty(Rect::new(0, 0, area.width / 2, area.height / 2));
     draw_all(area, &mut small, c, look);
 }

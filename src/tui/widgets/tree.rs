@@ -72,7 +72,7 @@ pub struct Line {
     pub branch: Branch,
     /// The text. Untrusted.
     pub text: String,
-    /// What stands at its right end, such as a range of numbers.
+    /// What is at its right end, such as a range of numbers.
     pub right: String,
     /// What it is marked with.
     pub marks: Marks,

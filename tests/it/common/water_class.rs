@@ -68,7 +68,7 @@ pub fn ours(block: &str) -> String {
     path
 }
 
-/// Weights by our paths: those of heads stand one after the other.
+/// Weights by our paths: those of heads are contiguous.
 pub fn weights() -> HashMap<String, Vec<f64>> {
     let json = golden("weights.json");
     let mut all = HashMap::new();

@@ -28,21 +28,21 @@ fn run(app: &mut App, lines: &[&str]) -> Option<Answer> {
     let mut last = None;
     for line in lines {
         let action = Action::parse(line).unwrap_or_else(|e| panic!("{line}: {e}"));
-        let told = front::run(app, &action);
-        for message in &told.messages {
+        let reported = front::run(app, &action);
+        for message in &reported.messages {
             let text = message.text.render(Lang::En);
             assert!(message.level != tui_transformer::app::messages::Level::Error, "{line}: {text}");
         }
-        last = told.answers.into_iter().next_back();
+        last = reported.answers.into_iter().next_back();
     }
     last
 }
 
 fn error(app: &mut App, line: &str) -> String {
-    let told = front::run(app, &Action::parse(line).expect("a command"));
+    let reported = front::run(app, &Action::parse(line).expect("a command"));
     // Nothing but the line and where it is wrong.
-    assert!(told.answers.iter().all(|a| a.title.key == "expr.here"), "{line}");
-    told.messages[0].text.render(Lang::En)
+    assert!(reported.answers.iter().all(|a| a.title.key == "expr.here"), "{line}");
+    reported.messages[0].text.render(Lang::En)
 }
 
 fn written(effects: Vec<Effect>) -> (String, String) {
@@ -79,7 +79,7 @@ fn an_edit_answers_with_what_changed_and_the_screen_marks_it() {
     assert!(said.contains("predictions"), "{said}");
     let here = app.nav.step().expect("a step").label();
     assert!(said.contains(&format!("first changed step: {here} ")), "{said}");
-    // In the title, beside the steps from here on, in the table; and what it was.
+    // In the title, next to the steps from here on, in the table; and what it was.
     let screen = shown(&app);
     assert!(screen.contains("edits: 1 · loss 1.9465 → "), "{screen}");
     assert!(screen.contains("before the edits: "), "{screen}");
@@ -157,8 +157,8 @@ fn what_is_wrong_is_said_with_its_column() {
     }
     assert_eq!(app.edits.count(&app.nav), 0);
     assert!(app.ui.record.is_empty(), "{:?}", app.ui.record);
-    let told = front::run(&mut app, &Action::Undo);
-    assert_eq!(told.messages[0].text.key, "edit.nothing_to_undo");
+    let reported = front::run(&mut app, &Action::Undo);
+    assert_eq!(reported.messages[0].text.key, "edit.nothing_to_undo");
 }
 
 #[test]
@@ -203,8 +203,8 @@ fn a_session_is_saved_as_commands_and_replayed() {
     assert!(!text.contains("follow") && !text.contains("Q9"), "{text}");
     let mut two = app();
     for action in command::script(&text, Lang::En).expect("commands") {
-        let told = front::run(&mut two, &action);
-        assert!(told.messages.iter().all(|m| !m.text.key.contains("error")), "{text}");
+        let reported = front::run(&mut two, &action);
+        assert!(reported.messages.iter().all(|m| !m.text.key.contains("error")), "{text}");
     }
     same(&one.nav.session, &two.nav.session);
     assert_eq!(one.nav.state(), two.nav.state(), "{text}");

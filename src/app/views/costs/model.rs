@@ -10,7 +10,7 @@ use crate::program::{NodeId, cost};
 pub struct Row {
     /// The op; the last one of a step.
     pub node: NodeId,
-    /// How many ops it stands for.
+    /// How many ops it denotes.
     pub ops: usize,
     /// Position of the step, where it is one.
     pub step: Option<usize>,

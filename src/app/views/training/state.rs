@@ -49,7 +49,7 @@ pub struct Scatter {
     pub places: BTreeMap<u64, Vec<[f64; 2]>>,
     /// Least and greatest of each direction, over all points.
     pub bounds: [(f64, f64); 2],
-    /// How many glances it was made of, and the last of them.
+    /// How many probes it was made of, and the last of them.
     made_of: (usize, u64),
 }
 
@@ -81,7 +81,7 @@ pub struct State {
     pub losses: Vec<f64>,
     /// Updates that are to be made.
     pub goal: u64,
-    /// Time that one update takes, in seconds, glances included.
+    /// Time that one update takes, in seconds, probes included.
     pub pace: f64,
     /// Where one looks: so many updates are made.
     pub at: u64,
@@ -99,7 +99,7 @@ pub struct State {
     pub events: Vec<Event>,
     /// Why there is nothing more.
     pub failed: Option<Msg>,
-    /// Glances on the way, every `stride` updates.
+    /// Probes on the way, every `stride` updates.
     passed: BTreeMap<u64, Arc<TrainProbe>>,
     /// Requested snapshots, oldest first.
     seen: Vec<Arc<TrainProbe>>,
@@ -113,8 +113,8 @@ pub struct State {
 fn events(all: &[Arc<TrainProbe>]) -> Vec<Event> {
     let mut known: BTreeSet<(usize, &'static str)> = BTreeSet::new();
     let mut events = Vec::new();
-    for (i, glance) in all.iter().enumerate() {
-        for (at, map) in glance.look.attention.iter().enumerate() {
+    for (i, probe) in all.iter().enumerate() {
+        for (at, map) in probe.look.attention.iter().enumerate() {
             let cols = map.weights.first().map_or(0, Vec::len);
             // The future is masked, which has no weight at all.
             let masked = |r: usize, c: usize| map.weights[r][c] == 0.0;
@@ -122,7 +122,7 @@ fn events(all: &[Arc<TrainProbe>]) -> Vec<Event> {
             let Some((pattern, _)) = facts.pattern.filter(|(p, _)| *p != Pattern::Uniform) else { continue };
             if known.insert((at, pattern.key())) && i > 0 {
                 let head = (map.path.clone(), map.head);
-                events.push(Event { update: glance.look.update, map: at, head, pattern });
+                events.push(Event { update: probe.look.update, map: at, head, pattern });
             }
         }
     }
@@ -146,16 +146,16 @@ impl State {
     }
 
     /// All that was looked at, by updates made.
-    pub fn glances(&self) -> impl Iterator<Item = &Arc<TrainProbe>> {
+    pub fn probes(&self) -> impl Iterator<Item = &Arc<TrainProbe>> {
         let mut all: Vec<_> = self.passed.values().chain(&self.seen).collect();
         all.sort_by_key(|g| g.look.update);
         all.dedup_by_key(|g| g.look.update);
         all.into_iter()
     }
 
-    /// What is known of the point one looks at: a glance there, or the nearest one.
-    pub fn glance(&self) -> Option<&Arc<TrainProbe>> {
-        self.glances().min_by_key(|g| g.look.update.abs_diff(self.at))
+    /// What is known of the current point: a probe there, or the nearest one.
+    pub fn probe(&self) -> Option<&Arc<TrainProbe>> {
+        self.probes().min_by_key(|g| g.look.update.abs_diff(self.at))
     }
 
     fn has(&self, update: u64) -> bool {
@@ -203,9 +203,9 @@ impl State {
         self.seen.push(Arc::new(seen));
     }
 
-    /// Places the embeddings anew where there are other glances than before.
+    /// Places the embeddings anew where there are other probes than before.
     fn place(&mut self) {
-        let all: Vec<Arc<TrainProbe>> = self.glances().cloned().collect();
+        let all: Vec<Arc<TrainProbe>> = self.probes().cloned().collect();
         let Some(last) = all.last() else { return };
         let made_of = (all.len(), last.look.update);
         if self.scatter.made_of == made_of {
@@ -213,14 +213,14 @@ impl State {
         }
         let plane = Plane::of(&last.rows);
         let mut scatter = Scatter { bounds: [(f64::INFINITY, f64::NEG_INFINITY); 2], made_of, ..Scatter::default() };
-        for glance in &all {
-            let places: Vec<[f64; 2]> = glance.rows.iter().map(|r| plane.project(r)).collect();
+        for probe in &all {
+            let places: Vec<[f64; 2]> = probe.rows.iter().map(|r| plane.project(r)).collect();
             for place in &places {
                 for (bound, x) in scatter.bounds.iter_mut().zip(place) {
                     *bound = (bound.0.min(*x), bound.1.max(*x));
                 }
             }
-            scatter.places.insert(glance.look.update, places);
+            scatter.places.insert(probe.look.update, places);
         }
         self.scatter = scatter;
         self.events = events(&all);
@@ -328,16 +328,16 @@ impl State {
 
     /// Takes in what the worker reports; `wait` waits until it has done all.
     pub(super) fn listen(&mut self, cx: &mut Context<'_>, wait: bool) {
-        let mut heard = false;
+        let mut received = false;
         while let Some(news) = self.worker.as_mut().and_then(|worker| worker.news(wait)) {
-            heard = true;
+            received = true;
             self.take(news, cx);
-            // While updates are made, glances on the way come by themselves.
+            // While updates are made, probes on the way come by themselves.
             if !self.is_busy() {
                 self.want();
             }
         }
-        if heard {
+        if received {
             self.place();
         }
     }
@@ -352,11 +352,11 @@ impl State {
                     t.at = t.made();
                 }
             }
-            News::Passed(glance, stride) => {
-                t.passed.insert(glance.look.update, Arc::new(*glance));
+            News::Passed(probe, stride) => {
+                t.passed.insert(probe.look.update, Arc::new(*probe));
                 t.passed.retain(|update, _| update.is_multiple_of(stride));
             }
-            News::Seen(glance) => t.keep(*glance),
+            News::Seen(probe) => t.keep(*probe),
             News::Opened(update, session) => {
                 if t.opening.take_if(|u| *u == update).is_some() {
                     t.go_into(update, Arc::new(*session), cx);
@@ -416,7 +416,7 @@ impl State {
 
     /// To another attention map, around.
     pub(super) fn turn_map(&mut self, forward: bool) {
-        let maps = self.glance().map_or(0, |g| g.look.attention.len()).max(1);
+        let maps = self.probe().map_or(0, |g| g.look.attention.len()).max(1);
         self.map = (self.map.min(maps - 1) + if forward { 1 } else { maps - 1 }) % maps;
     }
 

@@ -7,15 +7,15 @@ use std::thread;
 use std::time::Instant;
 
 use crate::program::optimiser::Optimiser;
-use crate::session::insight::{TrainProbe, glance};
-use crate::session::training::Lessons;
+use crate::session::insight::{TrainProbe, probe};
+use crate::session::training::TrainSteps;
 use crate::session::{AnyBindings, Session};
 use crate::tensor::Real;
 use crate::text::Msg;
 use crate::trace::Bindings;
 use crate::trace::train::{Retention, State, Stopped};
 
-/// Glances and states that are kept; beyond, every second one goes.
+/// Probes and states that are kept; beyond, every second one is dropped.
 const KEPT: usize = 64;
 
 /// Something to do.
@@ -23,7 +23,7 @@ const KEPT: usize = 64;
 pub enum Order {
     /// So many updates more.
     Train(u64),
-    /// A glance at the model after so many updates.
+    /// A probe at the model after so many updates.
     Snapshot(u64),
     /// A session over the model after so many updates.
     Open(u64),
@@ -34,9 +34,9 @@ pub enum Order {
 pub enum News {
     /// An update was made: the loss before it, and the mean time of an update since the order, in seconds.
     Made(f64, f64),
-    /// A glance on the way: glances are taken every so many updates.
+    /// A probe on the way: probes are taken every so many updates.
     Passed(Box<TrainProbe>, u64),
-    /// A glance that was ordered.
+    /// A probe that was ordered.
     Seen(Box<TrainProbe>),
     /// A session that was ordered.
     Opened(u64, Box<Session>),
@@ -67,11 +67,11 @@ impl Worker {
     /// Begins to train run `run` of `session` by `rule`. Of the embeddings, `tokens` are looked at.
     pub fn new(session: Arc<Session>, run: usize, rule: Optimiser, tokens: Vec<usize>) -> Self {
         let (orders, taken) = channel();
-        let (told, news) = channel();
+        let (reported, news) = channel();
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         thread::spawn(move || {
-            let job = Job { session: &session, run, rule: &rule, tokens: &tokens, news: &told, stop: &stopped };
+            let job = Job { session: &session, run, rule: &rule, tokens: &tokens, news: &reported, stop: &stopped };
             match &session.params {
                 AnyBindings::F32(b) => job.work(b, AnyBindings::F32, &taken),
                 AnyBindings::F64(b) => job.work(b, AnyBindings::F64, &taken),
@@ -147,11 +147,11 @@ struct Job<'a> {
 
 impl Job<'_> {
     fn work<T: Real>(&self, start: &Bindings<T>, any: fn(Bindings<T>) -> AnyBindings, orders: &Receiver<Order>) {
-        let lessons = || Lessons::new(self.session, self.run, self.rule.clone(), None, 0);
+        let train_steps = || TrainSteps::new(self.session, self.run, self.rule.clone(), None, 0);
         let state = State { update: self.session.updates, values: start.clone() };
         let retention = Retention { every: 1, most: KEPT, ..Retention::default() };
-        let mut trainer = lessons().trainer(state, Vec::new(), retention);
-        let mut looking = lessons();
+        let mut trainer = train_steps().trainer(state, Vec::new(), retention);
+        let mut looking = train_steps();
         // Where nobody listens any more, there is nothing to do either.
         let tell = |news: News| self.news.send(news).is_ok();
         let failed = |order, e: &Stopped| tell(News::Failed(Some(order), e.into()));
@@ -167,7 +167,7 @@ impl Job<'_> {
                         }
                         let at = trainer.state().update;
                         if at.is_multiple_of(stride) {
-                            let seen = glance(&mut looking, self.rule, trainer.state().clone(), self.tokens);
+                            let seen = probe(&mut looking, self.rule, trainer.state().clone(), self.tokens);
                             match seen {
                                 Ok(seen) => tell(News::Passed(Box::new(seen), stride)),
                                 Err(e) => failed(order, &e),
@@ -195,7 +195,7 @@ impl Job<'_> {
                 }
                 Order::Snapshot(update) => {
                     let seen =
-                        trainer.state_at(update).and_then(|state| glance(&mut looking, self.rule, state, self.tokens));
+                        trainer.state_at(update).and_then(|state| probe(&mut looking, self.rule, state, self.tokens));
                     match seen {
                         Ok(seen) => tell(News::Seen(Box::new(seen))),
                         Err(e) => failed(order, &e),
