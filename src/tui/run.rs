@@ -210,6 +210,7 @@ pub fn run(mut app: App, commands: Vec<Action>) -> io::Result<App> {
     let environment = Environment::read();
     let look = look(&app.ui.settings, environment);
     app.ui.interactive = true;
+    crate::app::slot::yield_to_frames();
     // The first frame waits for nothing that can be read in the background.
     app.settle();
     let mut program = OnTerminal { app, environment, look, shown: Shown::default() };
