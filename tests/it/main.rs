@@ -44,6 +44,7 @@ mod lints;
 mod lints_decoding;
 mod lints_numbers;
 mod live;
+mod locator;
 mod losses;
 mod measures;
 mod messages;
