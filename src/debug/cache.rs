@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::model::generate::Calls;
-use crate::program::{Block, Node, NodeId, Part, Program, Role};
+use crate::program::{Block, Node, NodeId, Program, Role};
 use crate::session::Session;
 use crate::session::generation::{Failed, frame_flops, frame_of, frames};
 use crate::tensor::{Precision, Real, Shape, Value};
@@ -88,38 +88,12 @@ pub fn compare<S: Sink<f32> + Sink<f64>>(
 fn partner(whole: &Program, node: &Node) -> Option<NodeId> {
     let name = &node.name;
     let sibling = |role: Role| name.sibling(role);
-    let role = name.last();
-    let all = match (role.part(), role) {
+    let all = match name.last() {
         // Keys go into the cache as the scores read them.
-        (Part::Keys, Role::KeyCache) => {
-            vec![sibling(Role::KeyRotated), sibling(Role::KeyNorm).then(Role::Out), sibling(Role::Key)]
-        }
-        (Part::Keys, Role::ValueCache) => vec![sibling(Role::Value)],
-        (
-            Part::Block
-            | Part::Parameter
-            | Part::Queries
-            | Part::Keys
-            | Part::QueryNorm
-            | Part::KeyNorm
-            | Part::QueriesOfScores
-            | Part::KeysOfScores
-            | Part::Scores
-            | Part::Mask
-            | Part::Softmax
-            | Part::Context
-            | Part::Norm
-            | Part::FeedForward
-            | Part::Residual
-            | Part::Embedding
-            | Part::Position
-            | Part::Output
-            | Part::Decoding
-            | Part::Optimiser
-            | Part::Arithmetic
-            | Part::Unlisted,
-            _,
-        ) => return whole.find(&node.path),
+        Role::KeyCache => vec![sibling(Role::KeyRotated), sibling(Role::KeyNorm).then(Role::Out), sibling(Role::Key)],
+        Role::ValueCache => vec![sibling(Role::Value)],
+        // All else has the same path with a cache and without.
+        _ => return whole.find(&node.path),
     };
     all.iter().find_map(|name| whole.named(name))
 }

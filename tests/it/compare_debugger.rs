@@ -84,7 +84,7 @@ fn a_script_goes_from_difference_to_difference() {
     assert!(level(chart.chars().next().expect("columns")) < largest, "it grows: {growth}");
     assert!(message(&reported[1]).starts_with(&format!("difference 1 of {layers}: ")));
     assert!(reported[1]["cell"].is_string(), "it is there now");
-    let back = reported.iter().find(|t| t["command"] == "prev-diff").expect("told");
+    let back = reported.iter().find(|t| t["command"] == "prev-diff").expect("reported");
     if layers == 1 {
         assert_eq!(message(&reported[2]), "no difference after this one");
         assert_eq!(message(back), "no difference before this one");

@@ -68,7 +68,7 @@ impl Program for Shown {
         self.frames += 1;
         let said = self.ui.messages.current().map(|m| m.text.render(Lang::En)).unwrap_or_default();
         let last = self.reported.last().map_or("ready", String::as_str);
-        let text = format!("[{last}] {said}\n{} told\n水课", self.reported.len());
+        let text = format!("[{last}] {said}\n{} reported\n水课", self.reported.len());
         frame.render_widget(Paragraph::new(text), frame.area());
     }
 
@@ -130,7 +130,7 @@ fn keys_pastes_and_sizes_arrive() {
 }
 
 #[test]
-fn a_panic_gives_the_terminal_back_and_is_told() {
+fn a_panic_gives_the_terminal_back_and_is_reported() {
     let mut pty = start();
     pty.send("a");
     assert!(!pty.finish().success());
@@ -211,7 +211,7 @@ fn held_keys_are_drained_before_drawing() {
     let mut pty = start();
     // One byte a key: a sequence that the pty cuts in two would be two keys.
     pty.send(&"j".repeat(2000));
-    pty.wait_for("2000 told");
+    pty.wait_for("2000 reported");
     pty.send("q");
     assert!(pty.finish().success());
     let text = pty.text();

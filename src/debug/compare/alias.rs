@@ -18,6 +18,7 @@ use serde::Deserialize;
 use super::families;
 use super::fit::Reading;
 use super::layout::Layout;
+use super::modules::GRADIENT;
 use super::reference::RecordedModel;
 use crate::program::{Name, NodeId, Program, ScopeKind, Site};
 use crate::scenario::guard;
@@ -350,7 +351,7 @@ impl<'a> Resolver<'a> {
     pub fn is_nothing(&self, name: &str) -> bool {
         let nothing = |rule: &&Rule| rule.entry.path.is_empty();
         let calls = self.calls(name);
-        let bare = calls.iter().map(|(bare, _)| bare.strip_suffix(".grad").unwrap_or(bare));
+        let bare = calls.iter().map(|(bare, _)| bare.strip_suffix(GRADIENT).unwrap_or(bare));
         let mut rules = bare
             .flat_map(|bare| self.tables.iter().flat_map(|t| &t.rules).filter(nothing).map(move |rule| (bare, rule)));
         rules.any(|(bare, rule)| rule.captures(bare).is_some())
@@ -358,7 +359,7 @@ impl<'a> Resolver<'a> {
 
     /// What a recorder names `NAME.grad`: the gradients of what `NAME` denotes.
     fn gradient(&self, name: &str) -> Vec<Target> {
-        let Some(of) = name.strip_suffix(".grad") else { return Vec::new() };
+        let Some(of) = name.strip_suffix(GRADIENT) else { return Vec::new() };
         let gradient = |t: Target| {
             let path = &self.program.node(t.node).path;
             Some(Target { node: self.program.find(&format!("grad.{path}"))?, ..t })

@@ -25,6 +25,7 @@ mod theirs;
 mod walk;
 pub mod words;
 
+use std::cell::{OnceCell, RefCell};
 use std::collections::{HashMap, HashSet};
 
 use rayon::prelude::*;
@@ -234,10 +235,16 @@ fn matched(
             });
             same.into_iter().collect()
         } else {
-            let found = std::cell::OnceCell::new();
+            // To fit a tensor is to copy it: once for each target.
+            let (found, tried) = (OnceCell::new(), RefCell::new(Vec::<(Target, bool)>::new()));
             let fits = |t: &Target| {
+                if let Some((_, fits)) = tried.borrow().iter().find(|(tried, _)| tried == t) {
+                    return *fits;
+                }
                 let found = found.get_or_init(|| reference.tensor(i));
-                fit(found, t.layout.as_ref(), t.reading, program.node(t.node)).is_some()
+                let fits = fit(found, t.layout.as_ref(), t.reading, program.node(t.node)).is_some();
+                tried.borrow_mut().push((t.clone(), fits));
+                fits
             };
             let of_weights = |outputs: &[modules::Output]| -> Vec<Target> {
                 let target = |output: &modules::Output| Target {

@@ -61,7 +61,8 @@ impl Modules {
 
     /// The parameters' gradients that a recorded tensor is.
     pub(super) fn gradient(&self, name: &str) -> &[Output] {
-        nearest(&self.gradients, name)
+        // Names are looked for one by one where none is the same: not for what is no gradient.
+        if name.ends_with(GRADIENT) { nearest(&self.gradients, name) } else { &[] }
     }
 
     fn add(&mut self, name: String, node: NodeId, layout: Option<&str>) {
@@ -244,9 +245,12 @@ fn readers(program: &Program, id: NodeId) -> Vec<NodeId> {
     program.users(id).iter().copied().filter(|user| !program.node(*user).name.is_derived()).collect()
 }
 
+/// What the recorder puts behind the name of what a gradient is of.
+pub(super) const GRADIENT: &str = ".grad";
+
 /// What the recorder calls the gradient of `name`.
 fn gradient(name: &str) -> String {
-    format!("{name}.grad")
+    format!("{name}{GRADIENT}")
 }
 
 /// Parameters of a file with the one tensor each comes from, and what is done with it.
