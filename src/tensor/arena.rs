@@ -20,14 +20,22 @@ const MOST_SLAB: usize = 256 << 20;
 /// Buffers start on a cache line.
 const LINE: usize = 64;
 
+/// Bytes of a huge page: only ranges that begin on a multiple of it get them.
+const HUGE_PAGE: usize = 2 << 20;
+
 /// A range of zeroed pages.
 #[derive(Debug)]
 struct Slab(MmapRaw);
 
 impl Slab {
-    /// `None` where the system gives no such range.
+    /// Room for `bytes` from [`first`](Slab::first) on; `None` where the system gives no such range.
     fn new(bytes: usize) -> Option<Arc<Self>> {
-        Some(Arc::new(Self(MmapRaw::from(MmapMut::map_anon(bytes).ok()?))))
+        Some(Arc::new(Self(MmapRaw::from(MmapMut::map_anon(bytes.checked_add(HUGE_PAGE)?).ok()?))))
+    }
+
+    /// Offset of the first huge page.
+    fn first(&self) -> usize {
+        self.0.as_mut_ptr().addr().next_multiple_of(HUGE_PAGE) - self.0.as_mut_ptr().addr()
     }
 
     #[cfg(not(target_os = "linux"))]
@@ -45,12 +53,14 @@ mod huge {
 
     use memmap2::Advice;
 
-    use super::Slab;
+    use super::{HUGE_PAGE, Slab};
 
-    /// Bytes that are requested at a time: several huge pages.
-    const STRIDE: usize = 8 << 20;
-    /// A stride of huge pages takes a tenth of this, one of small pages about twice as much.
-    const PATIENCE: Duration = Duration::from_millis(2);
+    /// Bytes that are requested at a time: a few huge pages. Others wait for their memory meanwhile.
+    const STRIDE: usize = 4 * HUGE_PAGE;
+    /// What a stride of huge pages may take. It takes an eighth of this where the memory is there, 16 ms where it is not.
+    const PATIENCE: Duration = Duration::from_millis(4);
+    /// What a thread may wait for a processor in all without being taken for slow.
+    const SLACK: Duration = Duration::from_millis(8);
 
     /// Huge pages were slow in this process.
     static SLOW: AtomicBool = AtomicBool::new(false);
@@ -58,21 +68,25 @@ mod huge {
     impl Slab {
         /// Has the system put memory behind all pages, in order, as long as somebody else uses them: huge ones, if they pay.
         pub(super) fn populate(self: &Arc<Self>) {
-            let mut strides = (0..self.0.len()).step_by(STRIDE);
-            while strides.next().is_some_and(|start| Arc::strong_count(self) > 1 && self.stride(start)) {}
-        }
-
-        /// Puts memory behind one stride; whether there is any.
-        fn stride(&self, start: usize) -> bool {
-            let len = STRIDE.min(self.0.len() - start);
+            let (first, end) = (self.first(), self.0.len());
             // Where there are no huge pages, small ones do.
-            let huge = !SLOW.load(Ordering::Relaxed) && self.0.advise_range(Advice::HugePage, start, len).is_ok();
-            let begun = Instant::now();
-            let given = self.0.advise_range(Advice::PopulateWrite, start, len).is_ok();
-            if huge && begun.elapsed() > PATIENCE {
-                SLOW.store(true, Ordering::Relaxed);
+            let mut huge =
+                !SLOW.load(Ordering::Relaxed) && self.0.advise_range(Advice::HugePage, first, end - first).is_ok();
+            let (mut spent, mut allowed) = (Duration::ZERO, SLACK);
+            for start in (first..end).step_by(STRIDE) {
+                let begun = Instant::now();
+                let len = STRIDE.min(end - start);
+                if Arc::strong_count(self) == 1 || self.0.advise_range(Advice::PopulateWrite, start, len).is_err() {
+                    return;
+                }
+                spent += begun.elapsed();
+                allowed += PATIENCE;
+                if huge && spent > allowed {
+                    huge = false;
+                    SLOW.store(true, Ordering::Relaxed);
+                    let _ = self.0.advise_range(Advice::NoHugePage, start, end - start);
+                }
             }
-            given
         }
     }
 }
@@ -147,7 +161,7 @@ impl<E: Elem> State<E> {
         }
         let fits = |slab: &(Arc<Slab>, usize)| slab.1 + bytes <= slab.0.0.len();
         if !self.slab.as_ref().is_some_and(fits) {
-            self.slab = Slab::new(self.next.max(bytes)).map(|slab| (slab, 0));
+            self.slab = Slab::new(self.next.max(bytes)).map(|slab| (Arc::clone(&slab), slab.first()));
             self.next = (2 * self.next).min(MOST_SLAB);
         }
         let Some((slab, used)) = &mut self.slab else {
@@ -205,7 +219,7 @@ impl<E: Elem> Pool<E> {
             return None;
         }
         let slab = Slab::new(bytes)?;
-        state.slab = Some((Arc::clone(&slab), 0));
+        state.slab = Some((Arc::clone(&slab), slab.first()));
         std::thread::Builder::new().name("pages".to_owned()).spawn(move || slab.populate()).ok()
     }
 
