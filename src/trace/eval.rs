@@ -21,13 +21,14 @@ macro_rules! chosen_once {
 }
 
 /// The value of node `id`, given those of its operands. A parameter or input has no value of its own: it is bound.
+/// `operand` is no type parameter: every loop below would be compiled again for each caller.
 ///
 /// # Panics
 /// For an unbound parameter or input, and where an id lies outside its table (both are checked before a run).
 pub fn evaluate<'a, T: Real>(
     program: &Program,
     id: NodeId,
-    operand: &impl Fn(NodeId) -> &'a Value<T>,
+    operand: &dyn Fn(NodeId) -> &'a Value<T>,
     pool: &Arc<Pool<T>>,
 ) -> Value<T> {
     let node = program.node(id);
