@@ -64,6 +64,7 @@ pub mod explain;
 pub mod export;
 pub mod kernels;
 pub mod model;
+mod parallel;
 pub mod program;
 #[doc(hidden)]
 pub mod report;

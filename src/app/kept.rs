@@ -6,6 +6,7 @@
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 
+use crate::parallel;
 use crate::program::NodeId;
 use crate::session::Session;
 use crate::source::measures::Shelf;
@@ -96,9 +97,6 @@ pub(super) fn whole(shelf: Option<Shelf>, keep: bool, value: &AnyValue, mask: &M
     shelf.what += " whole";
     let cells = value.shape().len();
     let read = |k: usize| block(value, mask, k);
-    let all = || {
-        use rayon::prelude::*;
-        (0..blocks(cells)).into_par_iter().map(|k| block(value, mask, k)).collect()
-    };
+    let all = || parallel::map(blocks(cells), read);
     merged(&tallies(&shelf, blocks(cells), cells as u64, keep, &read, all))
 }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use rayon::prelude::*;
 use safetensors::Dtype;
 use serde_json::{Value as Json, json};
 
@@ -12,6 +11,7 @@ use super::Failure;
 use super::global::Global;
 use crate::export::file::Target;
 use crate::export::tensors::{Described, write_header};
+use crate::parallel;
 use crate::scenario::tensors::read_tensors;
 use crate::source::Mapped;
 use crate::source::tensor_file::{NumberType, TensorFile, widen};
@@ -175,7 +175,7 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     if let Some(out) = &args.output {
         return write(out, args.force, &items);
     }
-    let stats: Vec<Option<Statistics>> = items.par_iter().map(|i| statistics(&i.numbers)).collect();
+    let stats: Vec<Option<Statistics>> = parallel::map(items.len(), |i| statistics(&items[i].numbers));
     let mut out = BufWriter::new(io::stdout().lock());
     if args.json {
         let list: Vec<Json> = items.iter().zip(&stats).map(|(i, s)| to_json(i, s.as_ref())).collect();

@@ -1,8 +1,7 @@
 //! Two runs side by side: which paths correspond to which, and where their cells differ. Plain data; a screen steps
 //! through it.
 
-use rayon::prelude::*;
-
+use crate::parallel;
 use crate::program::{Name, Node, NodeId, Program};
 use crate::tensor::{Axis, Shape};
 use crate::trace::{AnyTrace, AnyValue};
@@ -123,8 +122,7 @@ fn count(found: &mut PathPair, a: &AnyValue, b: &AnyValue, beside: &Beside) {
         }
         (differing, first, largest)
     };
-    let blocks: Vec<_> = (0..n.div_ceil(BLOCK)).into_par_iter().map(of_block).collect();
-    for (differing, first, largest) in blocks {
+    for (differing, first, largest) in parallel::map(n.div_ceil(BLOCK), of_block) {
         found.differing += differing;
         found.first = found.first.or(first);
         if largest.is_nan() || largest > found.max_difference {

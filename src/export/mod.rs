@@ -30,8 +30,7 @@ mod tests;
 use std::io::{self, Write};
 use std::path::Path;
 
-use rayon::prelude::*;
-
+use crate::parallel;
 use crate::text::{Cells, Lang, Msg, NumberFormat};
 use doc::StepDoc;
 
@@ -191,13 +190,12 @@ impl<'o, W: Write> Writer<'o, W> {
     pub fn each<I: Sync>(&mut self, items: &[I], make: impl Fn(&I) -> io::Result<StepDoc> + Sync) -> io::Result<()> {
         for group in items.chunks(rayon::current_num_threads().max(1)) {
             let written = self.steps;
-            let one = |(i, item): (usize, &I)| {
+            let one = |i: usize| -> io::Result<Vec<u8>> {
                 let mut bytes = Vec::new();
-                lay_out(self.format, self.options, &make(item)?, written + i == 0, &mut bytes)?;
+                lay_out(self.format, self.options, &make(&group[i])?, written + i == 0, &mut bytes)?;
                 Ok(bytes)
             };
-            let laid: Vec<io::Result<Vec<u8>>> = group.par_iter().enumerate().map(one).collect();
-            for bytes in laid {
+            for bytes in parallel::map(group.len(), one) {
                 self.out.write_all(&bytes?)?;
                 self.steps += 1;
             }

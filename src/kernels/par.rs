@@ -1,9 +1,8 @@
 //! When work is worth a second thread.
 
-use rayon::prelude::*;
-
 #[cfg(target_arch = "x86_64")]
 use super::processor::{Limit, limit};
+use crate::parallel;
 
 /// Elements a thread handles at a time: large enough to hide the cost of handing them over, small enough that a
 /// chunk of `f64` and its operands stay in the second-level cache.
@@ -12,15 +11,7 @@ pub(super) const CHUNK: usize = 1 << 14;
 /// Calls `f(start, chunk)` for consecutive chunks of `out`, in parallel when there are several.
 /// `start` is the position of the chunk's first element. The chunks do not depend on the number of threads.
 pub(super) fn chunks<E: Send>(out: &mut [E], f: impl Fn(usize, &mut [E]) + Sync) {
-    // Rayon's plumbing is compiled once a type, not once a closure: it was a third of the crate's code.
-    fn split<E: Send>(out: &mut [E], f: &(dyn Fn(usize, &mut [E]) + Sync)) {
-        if out.len() <= CHUNK {
-            f(0, out);
-        } else {
-            out.par_chunks_mut(CHUNK).enumerate().for_each(|(i, chunk)| f(i * CHUNK, chunk));
-        }
-    }
-    split(out, &f);
+    parallel::pieces(out, CHUNK, &f);
 }
 
 /// The widest vectors of this processor that loops are compiled for.

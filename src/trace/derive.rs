@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use rayon::prelude::*;
 use smallvec::SmallVec;
 
 use super::Trace;
 use super::eval::{broadcast_strides, descending, fill_value, split};
 use crate::kernels;
+use crate::parallel;
 use crate::program::{Affine, Binary, Constant, Leaf, NodeId, Op, Pick, Program, Reduction, Unary};
 use crate::tensor::{DType, MAX_RANK, Precision, Real, Shape, Value};
 
@@ -336,6 +336,9 @@ pub struct Replayed {
     pub first: Option<usize>,
 }
 
+/// Cells that a thread replays at a time.
+const REPLAYED: usize = 1024;
+
 /// Replays every cell of node `id`. Bound leaves have nothing to replay.
 pub fn replay_node<T: Real>(trace: &Trace<T>, id: NodeId) -> Replayed {
     if matches!(trace.program().node(id).op, Op::Leaf(Leaf::Parameter | Leaf::Input(_) | Leaf::Recorded(_))) {
@@ -361,19 +364,15 @@ pub fn replay_node<T: Real>(trace: &Trace<T>, id: NodeId) -> Replayed {
         };
         bits != value.bits(*flat)
     };
-    let (different, first) = if n < 4096 {
-        let mut bad = (0..n).filter(differs);
+    let block = |k: usize| {
+        let mut bad = (k * REPLAYED..n.min((k + 1) * REPLAYED)).filter(differs);
         let first = bad.next();
         (u64::from(first.is_some()) + bad.count() as u64, first)
-    } else {
-        (0..n)
-            .into_par_iter()
-            .with_min_len(1024)
-            .filter(differs)
-            .fold(|| (0, None), |(c, f): (u64, Option<usize>), i| (c + 1, Some(f.map_or(i, |f| f.min(i)))))
-            .reduce(|| (0, None), |a, b| (a.0 + b.0, a.1.into_iter().chain(b.1).min()))
     };
-    Replayed { cells: n as u64, different, first }
+    let blocks = n.div_ceil(REPLAYED);
+    let found = if blocks <= 4 { (0..blocks).map(block).collect() } else { parallel::map(blocks, block) };
+    let different = found.iter().map(|f| f.0).sum();
+    Replayed { cells: n as u64, different, first: found.iter().find_map(|f| f.1) }
 }
 
 /// The arithmetic of one cell of a trace.

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use super::{Bindings, Lost, Rounder, Trace, evaluate};
 use crate::kernels;
+use crate::parallel;
 use crate::program::{Leaf, Node, NodeId, Op, Program, Role};
 use crate::tensor::{DType, Pool, Precision, Real, Shape, Value};
 
@@ -208,7 +209,7 @@ const THREADED: usize = 1 << 16;
 /// Runs `f` in a thread of the pool that kernels divide their work in: one from outside would hand over each piece, and
 /// sleep until it is done.
 pub(super) fn among_kernels<R: Send>(program: &Program, f: impl FnOnce() -> R + Send) -> R {
-    if program.nodes().any(|(_, node)| node.shape.len() >= THREADED) { rayon::scope(|_| f()) } else { f() }
+    if program.nodes().any(|(_, node)| node.shape.len() >= THREADED) { parallel::inside(f) } else { f() }
 }
 
 /// Compiled once a number type, not once a sink.

@@ -7,9 +7,8 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
-
 use super::AnyValue;
+use crate::parallel;
 use crate::tensor::Value;
 
 /// Rows and columns of the smallest tile of a pyramid.
@@ -243,9 +242,7 @@ pub fn tally_where(value: &AnyValue, mask: &Mask, chosen: impl Fn(usize) -> bool
         if n <= CHUNK {
             return part(0..n);
         }
-        let parts: Vec<Tally> =
-            (0..n.div_ceil(CHUNK)).into_par_iter().map(|k| part(k * CHUNK..n.min((k + 1) * CHUNK))).collect();
-        merged(&parts)
+        merged(&parallel::map(n.div_ceil(CHUNK), |k| part(k * CHUNK..n.min((k + 1) * CHUNK))))
     })
 }
 
@@ -303,7 +300,7 @@ impl Pyramid {
         let tiles: Vec<Tally> = if window.rows * window.cols <= CHUNK {
             (0..rows).flat_map(strip).collect()
         } else {
-            (0..rows).into_par_iter().map(strip).collect::<Vec<_>>().concat()
+            parallel::map(rows, strip).concat()
         };
         Self::of_tiles(window, tiles)
     }

@@ -4,9 +4,8 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use rayon::prelude::*;
-
 use super::measure::{HIDDEN, Kind, Limits, MAX_CELLS, Sides, Unit, apart};
+use crate::parallel;
 use crate::tensor::{Real, Value};
 use crate::trace::AnyValue;
 
@@ -97,21 +96,21 @@ impl<'a> Cells<'a> {
     /// All of them.
     pub(super) fn all(&self) -> Vec<f64> {
         let mut out = vec![0.0; self.len()];
-        out.par_chunks_mut(BLOCK).enumerate().for_each(|(i, out)| self.read(i * BLOCK, out));
+        parallel::pieces(&mut out, BLOCK, &|start, out| self.read(start, out));
         out
     }
 
     /// The largest absolute value below `limit`; 0 where there is none.
     pub(super) fn largest(&self, limit: f64) -> f64 {
-        let largest = |start: usize| {
+        let largest = |share: usize| {
             let (mut most, mut block) = (0.0f64, [0.0; BLOCK]);
-            each_block(start, self.len(), |at, n| {
+            each_block(share, self.len(), |at, n| {
                 self.read(at, &mut block[..n]);
                 most = block[..n].iter().map(|x| x.abs()).filter(|x| *x < limit).fold(most, f64::max);
             });
             most
         };
-        starts(self.len()).into_par_iter().map(largest).reduce(|| 0.0, f64::max)
+        parallel::map(shares(self.len()), largest).into_iter().fold(0.0, f64::max)
     }
 
     /// A number that tensors of other bits have, too, once in 2⁶⁴ times.
@@ -127,24 +126,26 @@ impl<'a> Cells<'a> {
 
     /// Whether a cell is at or below `limit`.
     pub(super) fn any_below(&self, limit: f64) -> bool {
-        starts(self.len()).into_par_iter().any(|start| {
+        let below = |share: usize| {
             let (mut found, mut block) = (false, [0.0; BLOCK]);
-            each_block(start, self.len(), |at, n| {
+            each_block(share, self.len(), |at, n| {
                 self.read(at, &mut block[..n]);
                 found |= block[..n].iter().any(|x| *x <= limit);
             });
             found
-        })
+        };
+        parallel::map(shares(self.len()), below).contains(&true)
     }
 }
 
 /// Where threads start.
-fn starts(len: usize) -> Vec<usize> {
-    (0..len).step_by(TAKEN * BLOCK).collect()
+fn shares(len: usize) -> usize {
+    len.div_ceil(TAKEN * BLOCK)
 }
 
-/// Calls `of` with the start and the length of each block that a thread takes from `start` on.
-fn each_block(start: usize, len: usize, mut of: impl FnMut(usize, usize)) {
+/// Calls `of` with the start and the length of each block of a thread's share.
+fn each_block(share: usize, len: usize, mut of: impl FnMut(usize, usize)) {
+    let start = share * TAKEN * BLOCK;
     let end = (start + TAKEN * BLOCK).min(len);
     for at in (start..end).step_by(BLOCK) {
         of(at, BLOCK.min(end - at));
@@ -363,10 +364,9 @@ pub(super) struct Found {
 /// Goes through all cells, on all cores.
 pub(super) fn find(sides: &Sides<'_>, how: How) -> Found {
     let cells = sides.theirs.len();
-    let starts = starts(cells);
-    let largest = |start: &usize| {
+    let largest = |share: usize| {
         let (mut all, mut block) = (Sizes::default(), Block::new(sides, how));
-        each_block(*start, cells, |at, n| {
+        each_block(share, cells, |at, n| {
             block.read(at, n);
             let most = block.plain().unwrap_or_else(|| {
                 block.each().fold(Sizes::default(), |most, cell| most.with(Sizes::of(&cell), f64::max))
@@ -375,7 +375,7 @@ pub(super) fn find(sides: &Sides<'_>, how: How) -> Found {
         });
         all
     };
-    let parts: Vec<Sizes> = starts.par_iter().map(largest).collect();
+    let parts = parallel::map(shares(cells), largest);
     let most = parts.into_iter().fold(Sizes::default(), |all, part| all.with(part, f64::max));
     // Squares are taken of what is at most 1 where they would overflow or vanish.
     let scale = |largest: f64| if largest == 0.0 || PLAIN.contains(&largest) { 1.0 } else { largest };
@@ -387,9 +387,9 @@ pub(super) fn find(sides: &Sides<'_>, how: How) -> Found {
         Limits::Cells { rtol, atol, .. } => atol + rtol * b.abs(),
     };
     let by_cell = matches!(how.limits, Limits::Cells { .. });
-    let rest = |start: &usize| {
+    let rest = |share: usize| {
         let (mut all, mut block) = (Rest::default(), Block::new(sides, how));
-        each_block(*start, cells, |at, n| {
+        each_block(share, cells, |at, n| {
             block.read(at, n);
             let plain = block.plain().filter(|_| unscaled && !by_cell);
             if let Some(most) = plain {
@@ -427,7 +427,7 @@ pub(super) fn find(sides: &Sides<'_>, how: How) -> Found {
         all
     };
     let mut all = Rest::default();
-    for part in starts.par_iter().map(rest).collect::<Vec<_>>() {
+    for part in parallel::map(shares(cells), rest) {
         all.squares = all.squares.with(part.squares, |a, b| a + b);
         all.count(part.counted);
         all.differing += part.differing;

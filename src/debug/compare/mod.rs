@@ -28,13 +28,12 @@ pub mod words;
 use std::cell::{OnceCell, RefCell};
 use std::collections::{HashMap, HashSet};
 
-use rayon::prelude::*;
-
 pub use measure::{CellPair, Limits, Measure, Mode, Policy, State, Tolerance, Unit};
 pub use reference::{Named, RecordedModel, Reference, Unopened, is_file_of_tensors};
 pub use report::{Against, Checked, Difference, Error, Place, Report, StepAt, stretches};
 pub use theirs::theirs;
 
+use crate::parallel;
 use crate::program::{Affine, NodeId, Op, Pick, Program};
 use crate::session::{AnyBindings, RunKind, Session};
 use crate::tensor::{Precision, Real, Tensor, Value};
@@ -183,15 +182,16 @@ fn mattering(reference: &Reference, unmatched: &[String]) -> Vec<String> {
     let open: Vec<usize> = open.into_iter().filter(computed).collect();
     // Only tensors of the same length can hold the same numbers.
     let lengths: HashSet<usize> = open.iter().map(|i| reference.len(*i)).collect();
-    let summed = |i: &usize| {
-        let sum = blocks::Cells::from(&reference.value(*i)).checksum();
-        reference.let_go(*i);
-        (reference.len(*i), sum)
+    let summed = |i: usize| {
+        let sum = blocks::Cells::from(&reference.value(i)).checksum();
+        reference.let_go(i);
+        (reference.len(i), sum)
     };
-    let known: HashSet<(usize, u64)> =
-        there.par_iter().filter(|i| lengths.contains(&reference.len(**i))).map(summed).collect();
-    let other = open.into_par_iter().filter(|i| !known.contains(&summed(i)));
-    other.map(|i| reference.tensors[i].name.clone()).collect()
+    let there: Vec<usize> = there.into_iter().filter(|i| lengths.contains(&reference.len(*i))).collect();
+    let known: HashSet<(usize, u64)> = parallel::map(there.len(), |k| summed(there[k])).into_iter().collect();
+    let sums = parallel::map(open.len(), |k| summed(open[k]));
+    let other = open.iter().zip(sums).filter(|(_, sum)| !known.contains(sum));
+    other.map(|(i, _)| reference.tensors[*i].name.clone()).collect()
 }
 
 /// Names of a user's table that are no tensor of the reference.

@@ -1,7 +1,6 @@
 //! Where everything that is added cancels, rounding is all that is left.
 
-use rayon::prelude::*;
-
+use crate::parallel;
 use crate::program::{Node, NodeId, Op, Reduction};
 use crate::tensor::{Real, Value};
 
@@ -19,13 +18,14 @@ pub(super) fn of_sum<'v, T: Real>(node: &Node, value: &dyn Fn(NodeId) -> Option<
     let dims = x.shape().dims();
     let (count, inner) = (dims[*axis].max(1), dims[axis + 1..].iter().product::<usize>().max(1));
     // Each block holds the terms of `inner` sums.
-    let most = |block: &[T]| {
+    let blocks: Vec<&[T]> = x.data().chunks(count * inner).collect();
+    let most = |k: usize| {
         let mut sums = vec![0.0f64; inner];
-        for row in block.chunks(inner) {
+        for row in blocks[k].chunks(inner) {
             sums.iter_mut().zip(row).for_each(|(sum, x)| *sum += x.to_f64().abs());
         }
         sums.into_iter().filter(|s| s.is_finite()).fold(0.0, f64::max)
     };
-    let terms = x.data().par_chunks(count * inner).map(most).reduce(|| 0.0, f64::max);
+    let terms = parallel::map(blocks.len(), most).into_iter().fold(0.0, f64::max);
     ROUNDINGS * terms / if *kind == Reduction::Mean { count as f64 } else { 1.0 }
 }

@@ -9,8 +9,6 @@
 
 use std::collections::{HashMap, HashSet};
 
-use rayon::prelude::*;
-
 use super::alias::{Table, canonical};
 use super::blocks::Cells;
 use super::fit::{Reading, fit};
@@ -18,6 +16,7 @@ use super::layout::Layout;
 use super::measure::{CellPair, HIDDEN, Kind, Mode, Sides, State, Unit, measure};
 use super::report::{Against, Checked, Difference, Place, Report, StepAt};
 use super::{Failed, Options, Reference, nothing, pattern};
+use crate::parallel;
 use crate::program::{Node, NodeId, Program};
 use crate::session::Session;
 use crate::tensor::{Axis, DType, Precision, Shape, Tensor};
@@ -71,15 +70,16 @@ pub(super) fn compare(
     }
     // Each pair is read and let go of by one thread; what is found of it does not depend on the others.
     let by_name = pairs.values().any(|p| p.table != GUESSED);
-    let compared = |(id, node): (NodeId, &Node)| {
+    let all: Vec<(NodeId, &Node)> = program.nodes().collect();
+    let compared = |k: usize| -> Option<(Against, Kind, State)> {
+        let (id, node) = all[k];
         let pair = pairs.get(&id)?;
         let found = side_by_side(trace, reference, id, node, pair, options);
         trace.let_go(id);
         reference.let_go(pair.tensor);
         Some(found)
     };
-    let all: Vec<(NodeId, &Node)> = program.nodes().collect();
-    let found: Vec<Option<(Against, Kind, State)>> = all.into_par_iter().map(compared).collect();
+    let found = parallel::map(all.len(), compared);
     let steps = session.steps_of(run);
     let mut error = 0.0f64;
     let mut nodes: Vec<Checked> = Vec::new();
@@ -285,11 +285,12 @@ fn guess(
             continue;
         }
         let theirs = reference.value(i);
-        let near = |id: &&NodeId| {
-            let node = program.node(**id);
-            long(&node.shape) == long(theirs.shape()) && !pairs.contains_key(*id) && is_near(&trace.once(**id), &theirs)
+        let near = |id: &NodeId| {
+            let node = program.node(*id);
+            long(&node.shape) == long(theirs.shape()) && !pairs.contains_key(id) && is_near(&trace.once(*id), &theirs)
         };
-        let found: Vec<&NodeId> = open.par_iter().filter(near).collect();
+        let close = parallel::map(open.len(), |k| near(&open[k]));
+        let found: Vec<&NodeId> = open.iter().zip(close).filter(|(_, near)| *near).map(|(id, _)| id).collect();
         if let [id] = found[..] {
             pairs.insert(*id, Pair { tensor: i, layout: None, table: GUESSED.to_owned() });
         }

@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use rayon::prelude::*;
-
 use super::fit::fit;
 use super::measure::Unit;
 use super::report::Against;
 use crate::checkpoint::inputs::Sides;
 use crate::checkpoint::{self, Given};
+use crate::parallel;
 use crate::program::{Node, NodeId};
 use crate::scenario::diagnostic::Diagnostic;
 use crate::scenario::tensors::{Stored, read_tensors};
@@ -180,9 +179,12 @@ impl Reference {
         // Only binary64 numbers need a look: they may all be ones that binary32 has.
         let wide = |t: &Recorded| t.stored == Dtype::F64;
         let fits = |t: &Recorded| t.numbers().is_none_or(|n| all_in(&n, |x| f64::from(x as f32)));
-        let widened = recording.tensors.par_iter().filter(|t| wide(t)).all(fits);
+        let doubles: Vec<&Recorded> = recording.tensors.iter().filter(|t| wide(t)).collect();
+        let widened = parallel::map(doubles.len(), |i| fits(doubles[i])).into_iter().all(|fits| fits);
         let model = RecordedModel::from_metadata(&recording.metadata);
-        let one = |tensor: Recorded| {
+        let narrow = |tensor: &Recorded| wide(tensor) && tensor.numbers().is_some_and(|n| is_narrow(&n));
+        let narrow = parallel::map(recording.tensors.len(), |i| narrow(&recording.tensors[i]));
+        let one = |(tensor, narrow): (Recorded, bool)| {
             let unit = match tensor.stored {
                 Dtype::F64 if !widened => Some(Unit::F64),
                 Dtype::F64 | Dtype::F32 => Some(Unit::F32),
@@ -190,10 +192,9 @@ impl Reference {
                 Dtype::BF16 | Dtype::F8_E4M3 | Dtype::F8_E5M2 => Some(Unit::Bf16),
                 _ => None,
             };
-            let narrow = wide(&tensor) && tensor.numbers().is_some_and(|n| is_narrow(&n));
             Named { narrow, name: tensor.name.clone(), unit, data: Data::File(tensor) }
         };
-        let tensors = recording.tensors.into_par_iter().map(one).collect();
+        let tensors = recording.tensors.into_iter().zip(narrow).map(one).collect();
         Self { name: name.to_owned(), tensors, unreadable: recording.unreadable, model, trace: None }
     }
 

@@ -7,8 +7,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use rayon::prelude::*;
-
 use super::alias::Target;
 use super::blocks::Cells;
 use super::fit::{Reading, fit};
@@ -17,8 +15,9 @@ use super::reference::Reference;
 use super::report::{Against, Checked, Place};
 use super::rounding::{self, Digits, Rounded, Scheme};
 use super::{noise, pattern};
+use crate::parallel;
 use crate::program::{Binary, Leaf, Node, NodeId, Op, Program, Reduction, ScopeKind};
-use crate::tensor::{DType, NumberType, Pool, Precision, Real, Tensor, Value};
+use crate::tensor::{DType, Elem, NumberType, Pool, Precision, Real, Tensor, Value};
 use crate::trace::{
     Bindings, ChainSink, Flow, Keep, Pinned, PinnedSink, Rounder, Rounding, RunError, Settings, Sink, evaluate,
     run_with,
@@ -415,9 +414,7 @@ const LEAST: usize = 1 << 14;
 /// The same value in binary64.
 fn widened<T: Real>(value: &Value<T>) -> Value<f64> {
     match value {
-        Value::Float(t) => {
-            Value::Float(Tensor::new(*t.shape(), t.data().par_iter().map(|x| x.to_f64()).collect::<Vec<_>>()))
-        }
+        Value::Float(t) => Value::Float(Tensor::new(*t.shape(), each(t.data(), |_, x| x.to_f64()))),
         Value::Int(t) => Value::Int(t.clone()),
         Value::Bool(t) => Value::Bool(t.clone()),
     }
@@ -441,7 +438,7 @@ fn stored<T: Real>(theirs: &Tensor<f64>, ours: &Value<T>, unit: Unit) -> Tensor<
     }
     // The spacing of the type's numbers, as many times less as its roundoff is coarser than that of binary32.
     let least = (unit.least() * Unit::F32.roundoff() / unit.roundoff()) as f32;
-    let step = |(i, &x): (usize, &f64)| {
+    let step = |i: usize, x: f64| {
         let (near, ours) = (x as f32, ours.get(i));
         let next = if ours > x {
             near.next_up().max(near + least)
@@ -452,24 +449,30 @@ fn stored<T: Real>(theirs: &Tensor<f64>, ours: &Value<T>, unit: Unit) -> Tensor<
         };
         if next.is_finite() { f64::from(next) } else { x }
     };
-    let data: Vec<f64> = theirs.data().par_iter().enumerate().with_min_len(LEAST).map(step).collect();
-    Tensor::new(*theirs.shape(), data)
+    Tensor::new(*theirs.shape(), each(theirs.data(), step))
 }
 
 fn same<T: Real>(theirs: &Tensor<f64>, ours: &Value<T>) -> bool {
-    (theirs.data().par_iter().enumerate().with_min_len(LEAST)).all(|(i, x)| x.to_bits() == ours.get(i).to_bits())
+    let data = theirs.data();
+    let block =
+        |k: usize| (k * LEAST..data.len().min((k + 1) * LEAST)).all(|i| data[i].to_bits() == ours.get(i).to_bits());
+    parallel::map(data.len().div_ceil(LEAST), block).into_iter().all(|same| same)
 }
 
-/// A value's cells in another number type.
-fn each<E: Send>(data: &[f64], of: impl Fn(f64) -> E + Sync) -> Vec<E> {
-    data.par_iter().with_min_len(LEAST).map(|x| of(*x)).collect()
+/// What `of` makes of each cell and its position.
+fn each<S: Copy + Sync, E: Elem>(data: &[S], of: impl Fn(usize, S) -> E + Sync) -> Vec<E> {
+    let mut out = vec![E::default(); data.len()];
+    parallel::pieces(&mut out, LEAST, &|start, out| {
+        out.iter_mut().enumerate().for_each(|(i, out)| *out = of(start + i, data[start + i]));
+    });
+    out
 }
 
 pub(super) fn cast<T: Real>(from: &Tensor<f64>, dtype: DType) -> Value<T> {
     let (shape, data) = (*from.shape(), from.data());
     match dtype {
-        DType::Float => Value::Float(Tensor::new(shape, each(data, T::from_f64))),
-        DType::Int => Value::Int(Tensor::new(shape, each(data, |x| x as i64))),
-        DType::Bool => Value::Bool(Tensor::new(shape, each(data, |x| x != 0.0))),
+        DType::Float => Value::Float(Tensor::new(shape, each(data, |_, x| T::from_f64(x)))),
+        DType::Int => Value::Int(Tensor::new(shape, each(data, |_, x| x as i64))),
+        DType::Bool => Value::Bool(Tensor::new(shape, each(data, |_, x| x != 0.0))),
     }
 }

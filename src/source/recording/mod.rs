@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use half::{bf16, f16};
 use memmap2::Mmap;
-use rayon::prelude::*;
 
+use crate::parallel;
 use crate::program::{BuildError, Builder, NodeId, Program};
 use crate::source::measures::next_to;
 use crate::tensor::mapped::{Mapped, Plain, forget, map_file};
@@ -233,7 +233,11 @@ fn is_known(dtype: Dtype) -> bool {
 fn widened<T: Real>(dtype: Dtype, shape: Shape, bytes: &[u8]) -> Option<Value<T>> {
     fn each<E: Elem, const N: usize>(bytes: &[u8], of: impl Fn([u8; N]) -> E + Sync) -> Vec<E> {
         let (all, _) = bytes.as_chunks::<N>();
-        all.par_iter().with_min_len(1 << 16).map(|b| of(*b)).collect()
+        let mut out = vec![E::default(); all.len()];
+        parallel::pieces(&mut out, 1 << 16, &|start, out| {
+            out.iter_mut().zip(&all[start..]).for_each(|(out, b)| *out = of(*b));
+        });
+        out
     }
     let real = |x: f64| T::from_f64(x);
     let float = |data| Some(Value::Float(Tensor::new(shape, data)));
