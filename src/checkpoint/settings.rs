@@ -1,7 +1,7 @@
 //! From a configuration to a model: the settings that a family's expressions give.
 
+use serde::Deserialize as _;
 use serde_json::{Map, Value as Json};
-use serde_path_to_error::Track;
 
 use super::family::{Expr, Family, Ordered, Stack};
 use super::values::Values;
@@ -71,14 +71,9 @@ pub fn model(family: &Family, values: &Values) -> Result<Model, Msg> {
         let msg = Msg::new("family.experts").arg("file", escape(&family.file));
         return Err(msg.arg("value", experts).arg("most", MAX_EXPERTS));
     }
-    let mut track = Track::new();
-    // Through a trait object: the many types of a configuration are compiled once, and not once for each reader.
-    let mut reader =
-        <dyn erased_serde::Deserializer>::erase(serde_path_to_error::Deserializer::new(Json::Object(tree), &mut track));
-    let config = erased_serde::deserialize(&mut reader);
-    drop(reader);
-    let config = config.map_err(|e| {
-        let at = track.path().to_string();
+    let tree = Json::Object(tree);
+    let config = ModelConfig::deserialize(&tree).map_err(|e| {
+        let at = culprit(&tree, &e.to_string());
         let all = family.model.0.iter();
         // Longest path first: the setting itself, not the group it is in.
         let written = all.filter(|(path, _)| at.starts_with(path.as_str())).max_by_key(|(path, _)| path.len());
@@ -89,6 +84,43 @@ pub fn model(family: &Family, values: &Values) -> Result<Model, Msg> {
             .arg("why", escape(&e.to_string()))
     })?;
     Ok(Model { config, source_words, target_words, layers, experts })
+}
+
+/// The setting that the error `why` is about: without it, the rest reads or fails otherwise. Empty where there is none.
+fn culprit(tree: &Json, why: &str) -> String {
+    let fails = |at: &str, change: &dyn Fn(&mut Json)| {
+        let mut rest = tree.clone();
+        rest.pointer_mut(at).map(change);
+        ModelConfig::deserialize(&rest).is_err_and(|e| e.to_string() == why)
+    };
+    let mut at = String::new();
+    loop {
+        let inside = match tree.pointer(&at) {
+            Some(Json::Object(fields)) => {
+                let innocent = |name: &str| {
+                    fails(&at, &|group| {
+                        group.as_object_mut().map(|group| group.shift_remove(name));
+                    })
+                };
+                fields.keys().find(|name| !innocent(name)).cloned()
+            }
+            // Layers: the first that the error comes with.
+            Some(Json::Array(all)) => {
+                let early = |layer: &usize| {
+                    !fails(&at, &|list| {
+                        list.as_array_mut().map(|list| list.truncate(layer + 1));
+                    })
+                };
+                let first = (0..all.len()).collect::<Vec<_>>().partition_point(early);
+                (first < all.len()).then(|| first.to_string())
+            }
+            _ => None,
+        };
+        match inside {
+            Some(name) => at = format!("{at}/{name}"),
+            None => return at.trim_start_matches('/').replace('/', "."),
+        }
+    }
 }
 
 /// Most experts of a layer.
@@ -161,5 +193,29 @@ fn put(tree: &mut Map<String, Json>, path: &str, value: Json) -> Option<()> {
             let inside = tree.entry(first).or_insert_with(|| Json::Object(Map::new()));
             put(inside.as_object_mut()?, rest, value)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_setting_that_does_not_fit_is_found_wherever_it_is() {
+        let layers = |eps: Json| json!([{"repeat": 2}, {"norm": {"eps": 1e-5}}, {"norm": {"eps": eps}}, {"repeat": 1}]);
+        let tree = |scale: Json, eps: Json| {
+            json!({"d_model": 8, "heads": 2, "d_ff": 16, "attention": {"causal": true, "scale": scale},
+                "encoder": {"layers": layers(eps)}})
+        };
+        let at = |tree: &Json| culprit(tree, &ModelConfig::deserialize(tree).unwrap_err().to_string());
+        assert!(ModelConfig::deserialize(&tree(json!("SqrtDk"), json!(1e-5))).is_ok());
+        assert_eq!(at(&tree(json!({"By": "half"}), json!(1e-5))), "attention.scale.By");
+        assert_eq!(at(&tree(json!("Half"), json!(1e-5))), "attention.scale");
+        assert_eq!(at(&tree(json!("SqrtDk"), json!("small"))), "encoder.layers.2.norm.eps");
+        // The first of two.
+        assert_eq!(at(&tree(json!(3), json!("small"))), "attention.scale");
+        assert_eq!(at(&json!({"d_model": 8, "nothing": 1})), "nothing");
     }
 }
