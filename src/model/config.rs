@@ -18,7 +18,8 @@ pub use super::positions::RotaryScaling;
 pub use super::tiled::Algorithm;
 
 /// A whole model. `encoder` alone, `decoder` alone, or both (then the decoder may attend to the encoder).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ModelConfig {
     /// Width of the residual stream.
@@ -75,7 +76,8 @@ pub struct ModelConfig {
 }
 
 /// Token embedding.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct EmbeddingConfig {
     /// One table for source and target (`embed.weight`) instead of two.
@@ -97,7 +99,8 @@ pub struct EmbeddingConfig {
 }
 
 /// Where an embedding narrower or wider than the model is projected to d_model.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum ProjectAt {
     /// After positions, types and norm, which are as wide as the tables (ALBERT, ELECTRA).
     #[default]
@@ -122,7 +125,8 @@ impl Default for EmbeddingConfig {
 }
 
 /// How positions enter.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub enum Positions {
     /// Not at all; `Absent` where a layer's own setting is written, since `None` there means that it has none.
@@ -209,7 +213,8 @@ fn halves() -> PairLayout {
 }
 
 /// How pairs are laid out in a row.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum PairLayout {
     /// (0, 1), (2, 3), …
     #[default]
@@ -219,7 +224,8 @@ pub enum PairLayout {
 }
 
 /// Feed-forward network.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct FfnConfig {
     /// Activation.
@@ -266,7 +272,8 @@ impl Default for FfnConfig {
 }
 
 /// Activation function.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum Activation {
     /// max(0, x).
     #[default]
@@ -288,7 +295,8 @@ pub enum Activation {
 }
 
 /// Output head.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct OutputConfig {
     /// The head is the embedding table.
@@ -322,7 +330,8 @@ impl Default for OutputConfig {
 }
 
 /// Dropout rates, in training.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct DropoutConfig {
     /// After the embedding.
@@ -338,7 +347,8 @@ pub struct DropoutConfig {
 }
 
 /// A stack of layers.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct StackConfig {
     /// Groups of equal layers, in order.
@@ -355,7 +365,8 @@ pub struct StackConfig {
 }
 
 /// A group of equal layers; what is not given is as in the model.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct LayerConfig {
     /// How many such layers.

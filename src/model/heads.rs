@@ -11,7 +11,8 @@ use crate::program::{Affine, BuildError, Builder, NodeId, ScopeKind};
 use crate::tensor::{Axis, Shape};
 
 /// A dense layer between the hidden states and the output head, as wide as the token table.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct HeadTransform {
     /// Its activation, where there is one.
@@ -29,7 +30,8 @@ impl Default for HeadTransform {
 }
 
 /// A dense layer and its activation on the first token.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct PoolerConfig {
     /// Its activation.
@@ -43,7 +45,8 @@ impl Default for PoolerConfig {
 }
 
 /// A head with classes of its own.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ClassifierConfig {
     /// Classes.
@@ -61,7 +64,8 @@ fn yes() -> bool {
 }
 
 /// What a classifier reads.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum ClassifierInput {
     /// The pooler's output.
     #[default]

@@ -12,7 +12,8 @@ use crate::program::{BuildError, Builder, NodeId};
 use crate::tensor::{Axis, Shape};
 
 /// Widths of the latents.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct LatentConfig {
     /// Width of the latent that queries come from; unless given, they come from the hidden states.

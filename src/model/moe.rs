@@ -16,7 +16,8 @@ use crate::program::{
 use crate::tensor::{Axis, Shape};
 
 /// A mixture of experts.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ExpertsConfig {
     /// Experts.
@@ -64,7 +65,8 @@ fn factor() -> f64 {
 }
 
 /// How router logits become gates.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum RouterScores {
     /// Softmax over all experts, then the best are chosen (Mixtral, Qwen3-MoE).
     #[default]

@@ -10,9 +10,10 @@ use super::config::{
 macro_rules! own {
     ($(#[$doc:meta])* $own:ident ($schema:literal) of $whole:ident as $name:literal { $($field:ident: $t:ty),* $(,)? }) => {
         $(#[$doc])*
-        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+        #[cfg_attr(test, derive(schemars::JsonSchema))]
         #[serde(deny_unknown_fields, default, rename = $name)]
-        #[schemars(rename = $schema)]
+        #[cfg_attr(test, schemars(rename = $schema))]
         pub struct $own {
             $(
                 /// Unless given, the model's.

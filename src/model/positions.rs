@@ -9,7 +9,8 @@ use crate::program::{Binary, BuildError, Builder, Constant, NodeId, Pick, ScopeK
 use crate::tensor::{Axis, Shape};
 
 /// How rotary wavelengths are stretched so that a model reads longer texts than it was first trained on.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub enum RotaryScaling {
     /// Not at all.

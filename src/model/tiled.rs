@@ -18,7 +18,8 @@ use crate::program::{Binary, BuildError, Builder, Constant, NodeId, Reduction, S
 use crate::tensor::{Axis, Shape};
 
 /// How softmax attention is computed. The numbers are the same up to rounding.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum Algorithm {
     /// All scores at once.
     #[default]

@@ -8,7 +8,8 @@ pub use crate::program::Side;
 ///
 /// Without `run`, an edit holds in every run that has the place; with it, in that run and, for a training run, in its
 /// `backward` and `update`. Gradients flow through an edited value as if it had been computed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub enum Edit {
     /// One cell is this value. A cell of a parameter is edited before anything runs, for training too.

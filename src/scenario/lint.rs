@@ -4,7 +4,8 @@
 use serde::{Deserialize, Serialize};
 
 /// How grave a finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// Worth knowing; nothing need be wrong.
@@ -29,7 +30,8 @@ impl Severity {
 macro_rules! lints {
     ($($(#[$doc:meta])* $variant:ident = $id:literal, $what:literal;)*) => {
         /// A lint. Its name in files and reports is stable.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema, strum::VariantArray)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, strum::VariantArray)]
+        #[cfg_attr(test, derive(schemars::JsonSchema))]
         pub enum Lint {
             $($(#[$doc])* #[serde(rename = $id)] $variant,)*
         }

@@ -1,7 +1,8 @@
 //! The format of scenarios as documentation: every type, field and choice with its default and what it means.
 //!
-//! It is read from the JSON Schema of the types that read the files, whose descriptions are the comments in the source;
-//! a field that serde knows is therefore always here. `assets/scenario.zh.ron` has the Chinese descriptions.
+//! It is read from the JSON Schema of the types that read the files, whose descriptions are the comments in the source:
+//! `assets/scenario.schema.json`, which a test makes from the types and compares, so that every field that serde knows is
+//! in it. `assets/scenario.zh.ron` has the Chinese descriptions.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -11,7 +12,6 @@ use serde_json::Value as Json;
 
 use super::diagnostic::nearest;
 pub use super::reference_page::markdown;
-use super::schema::Scenario;
 use crate::text::{Lang, Msg, escape, tr};
 
 /// One type of the format.
@@ -109,9 +109,14 @@ impl Type {
 }
 
 /// The JSON Schema of scenarios: what JSON written for the same types would have to be.
+///
+/// # Panics
+/// Never: the schema is part of the program, and a test reads it.
 pub fn json_schema() -> Json {
-    schemars::schema_for!(Scenario).to_value()
+    serde_json::from_str(SCHEMA).unwrap_or_else(|e| panic!("scenario.schema.json: {e}"))
 }
+
+const SCHEMA: &str = include_str!("../../assets/scenario.schema.json");
 
 /// All types, the scenario first, each after the type that first names it.
 pub fn types() -> &'static [TypeDoc] {

@@ -1,6 +1,24 @@
 //! The reference against the types it is made from.
 
 use super::*;
+use crate::scenario::schema::Scenario;
+
+/// `UPDATE_SCHEMA=1 cargo test --lib reference` writes it again after a change of the types.
+#[test]
+fn the_schema_is_that_of_the_types() {
+    let schema = schemars::schema_for!(Scenario).to_value();
+    let mut text = Vec::new();
+    // Few bytes, and still a line for each change.
+    let formatter = serde_json::ser::PrettyFormatter::with_indent(b" ");
+    serde::Serialize::serialize(&schema, &mut serde_json::Serializer::with_formatter(&mut text, formatter)).unwrap();
+    text.push(b'\n');
+    if std::env::var_os("UPDATE_SCHEMA").is_some() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/assets/scenario.schema.json");
+        std::fs::write(path, &text).unwrap();
+    } else {
+        assert!(text == SCHEMA.as_bytes(), "assets/scenario.schema.json: UPDATE_SCHEMA=1 cargo test --lib reference");
+    }
+}
 
 #[test]
 fn every_field_of_the_schema_is_in_the_reference_and_documented() {

@@ -4,7 +4,8 @@
 use serde::{Deserialize, Serialize};
 
 /// One rewrite. They are applied in order.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub enum Rewrite {
     /// The last two axes change places.

@@ -21,7 +21,8 @@ pub use steps::{Expected, Misprint, Place, StepSpec, ViewSpec};
 pub use training::{Loss, Optimiser, OptimiserKind, ParameterGroup, Reduction, Schedule, SquaredReduction};
 
 /// Text in both languages; one may be left out.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Text {
     /// English.
@@ -44,7 +45,8 @@ impl Text {
 }
 
 /// A scenario.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
     /// Short name, as it stands in exports.
@@ -113,7 +115,8 @@ fn f64_precision() -> Precision {
 }
 
 /// A vocabulary.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub enum Vocabulary {
     /// These words, numbered from 0. Text is cut at spaces, or else into the longest words that fit.
@@ -133,7 +136,8 @@ pub enum Vocabulary {
 }
 
 /// A character vocabulary.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Characters {
     /// A text file, relative to the scenario, or the name of an embedded one.
@@ -174,7 +178,8 @@ fn specials() -> Vec<String> {
 }
 
 /// Sequences that a stack reads.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Input {
     /// Sentences, as text.
@@ -213,7 +218,8 @@ pub struct Input {
 }
 
 /// On which side of a sentence padding is put.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum PadSide {
     /// After it.
     #[default]
@@ -223,7 +229,8 @@ pub enum PadSide {
 }
 
 /// Positions of tokens.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub enum PositionIds {
     /// All tokens are counted, from 0.
@@ -237,7 +244,8 @@ pub enum PositionIds {
 }
 
 /// Queries, keys and values as they enter an attention, `[sentence][token][heads · width]`, the heads side by side.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct GivenAttention {
     /// Queries.
@@ -251,7 +259,8 @@ pub struct GivenAttention {
 /// A mask in one of its three usual shapes, true where visible. Keys that a source hides from all alike (the first two
 /// shapes) are hidden from the decoder's cross-attention too; a mask with a row for each source token is of the
 /// encoder's self-attention alone.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub enum MaskInput {
     /// `(B, T)`.
@@ -263,7 +272,8 @@ pub enum MaskInput {
 }
 
 /// Where labels come from.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub enum Labels {
     /// There are none: no loss.
@@ -278,7 +288,8 @@ pub enum Labels {
 }
 
 /// Weights: inline values, files, and initialisers for the rest.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Weights {
     /// Values by parameter path.
@@ -293,7 +304,8 @@ pub struct Weights {
 }
 
 /// Values of one parameter.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub enum WeightValue {
     /// A vector.
@@ -309,7 +321,8 @@ pub enum WeightValue {
 }
 
 /// A file of weights.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct WeightFile {
     /// A safetensors, npz or GGUF file, or the index of a checkpoint in shards (`….safetensors.index.json`), relative
@@ -343,7 +356,8 @@ impl WeightFile {
 }
 
 /// A parameter that is made of a file's tensors.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Made {
     /// Names in the file. Several, of one shape, are stacked along a new first axis after the rewrites.
@@ -354,7 +368,8 @@ pub struct Made {
 }
 
 /// An initialiser and where it holds.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct InitRule {
     /// Glob over parameter paths, such as `*.bias`; everything unless given.
@@ -369,7 +384,8 @@ fn everything() -> String {
 }
 
 /// A seeded initialiser: the same numbers on every machine.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub enum Init {
     /// Normal.

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use super::mapped::Plain;
 
 /// Which number type a run is computed in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Precision {
     /// IEEE 754 binary32.

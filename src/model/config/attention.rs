@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::{Algorithm, LatentConfig, Positions};
 
 /// Attention.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct AttentionConfig {
     /// Softmax of scaled products, or linear attention.
@@ -56,7 +57,8 @@ pub struct AttentionConfig {
 }
 
 /// Norms of queries and keys.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum QkNorm {
     /// None.
     #[default]
@@ -106,7 +108,8 @@ impl Default for AttentionConfig {
 }
 
 /// Kind of attention.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum AttentionKind {
     /// softmax(QKᵀ/scale)·V.
     #[default]
@@ -116,7 +119,8 @@ pub enum AttentionKind {
 }
 
 /// What attention scores are divided by.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum Scale {
     /// √d_k.
     #[default]
@@ -130,7 +134,8 @@ pub enum Scale {
 }
 
 /// What a masked score becomes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum MaskFillConfig {
     /// −∞.
     #[default]
@@ -142,7 +147,8 @@ pub enum MaskFillConfig {
 }
 
 /// How a mask acts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum MaskBy {
     /// The masked score is replaced.
     #[default]
@@ -152,7 +158,8 @@ pub enum MaskBy {
 }
 
 /// Whether a softmax subtracts the row's maximum before exp.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum SoftmaxShift {
     /// Only where exp would overflow (or all of a row would underflow).
     #[default]

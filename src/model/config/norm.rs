@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 /// Normalisation of the residual stream.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct NormConfig {
     /// Which.
@@ -55,7 +56,8 @@ impl Default for NormConfig {
 }
 
 /// Kind of normalisation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum NormKind {
     /// (x − μ)/σ.
     #[default]
@@ -67,7 +69,8 @@ pub enum NormKind {
 }
 
 /// Where the norm of a sublayer stands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum NormPosition {
     /// norm(x + f(x)).
     #[default]
@@ -92,7 +95,8 @@ impl NormPosition {
 }
 
 /// Where ε stands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum EpsAt {
     /// √(σ² + ε).
     #[default]

@@ -7,7 +7,8 @@ use crate::model::config::ModelConfig;
 use crate::scenario::lint::Lint;
 
 /// A run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub enum Run {
     /// Teacher-forced, with a loss where there are labels; then the optimiser.
@@ -61,7 +62,8 @@ pub enum Run {
 
 /// What a run changes: other sequences through the same model, or the same sequences through another model that
 /// shares the scenario's parameters by path. What is not given is as in the scenario.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Changes {
     /// The whole model.
@@ -128,7 +130,8 @@ impl Run {
 }
 
 /// What is generated from what.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub enum Decode {
     /// One call a prefix, whatever was predicted.
@@ -201,7 +204,8 @@ fn one() -> f64 {
 }
 
 /// First tokens of a decoding.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub enum Prefix {
     /// As text.

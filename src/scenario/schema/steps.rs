@@ -7,7 +7,8 @@ use crate::scenario::numbers::Numbers;
 use crate::tensor::Precision;
 
 /// A tensor or a slice of one.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Place {
     /// Path.
@@ -21,7 +22,8 @@ pub struct Place {
 }
 
 /// A numbered step.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct StepSpec {
     /// Number.
@@ -49,7 +51,8 @@ pub struct StepSpec {
 }
 
 /// A tensor of a step: a symbol of the scenario, or one of its own.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub enum ViewSpec {
     /// A symbol of the scenario's list.
@@ -61,7 +64,8 @@ pub enum ViewSpec {
 }
 
 /// Values that a run must reproduce.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Expected {
     /// Run; the first one unless given.
@@ -73,7 +77,7 @@ pub struct Expected {
     #[serde(default)]
     pub slice: String,
     /// Values, row-major, in one list or in lists nested as the axes are.
-    #[schemars(with = "Vec<f64>")]
+    #[cfg_attr(test, schemars(with = "Vec<f64>"))]
     pub values: Numbers,
     /// Largest difference; half of the fourth decimal where no limit is given at all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -93,7 +97,8 @@ pub struct Expected {
 }
 
 /// A published figure that is wrong.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Misprint {
     /// Which of the expected values, counted from 0.

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 /// What a training run minimises.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub enum Loss {
     /// −ln of the probability of each label, as `torch.nn.functional.cross_entropy`.
@@ -37,7 +38,8 @@ impl Default for Loss {
 }
 
 /// How the losses of the positions are put together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum Reduction {
     /// Their mean.
     #[default]
@@ -47,7 +49,8 @@ pub enum Reduction {
 }
 
 /// How squared differences are put together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum SquaredReduction {
     /// Their mean over every number.
     #[default]
@@ -59,7 +62,8 @@ pub enum SquaredReduction {
 }
 
 /// How parameters are updated.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Optimiser {
     /// Which.
@@ -121,7 +125,8 @@ impl Default for Optimiser {
 }
 
 /// Settings of the parameters that a pattern fits.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ParameterGroup {
     /// Glob over parameter paths, such as `*.bias`.
@@ -135,7 +140,8 @@ pub struct ParameterGroup {
 }
 
 /// Kind of optimiser.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum OptimiserKind {
     /// w − lr·g, with momentum where there is any.
     #[default]
@@ -147,7 +153,8 @@ pub enum OptimiserKind {
 }
 
 /// Course of the learning rate after warm-up.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum Schedule {
     /// It stays.
     #[default]
