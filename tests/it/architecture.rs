@@ -8,9 +8,13 @@ use std::path::{Path, PathBuf};
 /// Crates that only the fronts may use.
 const GUARDED_CRATES: [&str; 4] = ["clap", "crossterm", "ratatui", "color_eyre"];
 
-/// A folder and what it may use next to itself and `text`.
+/// What everything may use; it uses nothing.
+const BELOW_ALL: [&str; 2] = ["text", "parallel"];
+
+/// A folder and what it may use next to itself and what is below all.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("text", &[]),
+    ("parallel", &[]),
     ("tensor", &[]),
     ("program", &["tensor"]),
     ("kernels", &["tensor"]),
@@ -223,7 +227,7 @@ fn modules_use_only_what_is_below_them() {
             continue;
         };
         for used in uses(&fs::read_to_string(&file).unwrap(), &rooms) {
-            if used != room && used != "text" && !allowed.contains(&used.as_str()) {
+            if used != room && !BELOW_ALL.contains(&used.as_str()) && !allowed.contains(&used.as_str()) {
                 wrong.push(format!("src/{name}: `{room}` may not use `{used}`"));
             }
         }
