@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::action::Action;
+use super::ahead::Ahead;
 use super::args::RunName;
 use super::checks::Checks;
 use super::command::Names;
@@ -48,6 +49,8 @@ pub struct App {
     pub page: Page,
     /// Where the recorded commands have led to.
     pub(super) placed: Vec<Action>,
+    /// What is read before it is looked at.
+    ahead: Ahead,
 }
 
 impl Names for Navigator {
@@ -93,6 +96,7 @@ impl App {
             live: Live::default(),
             page: Page::default(),
             placed: Vec::new(),
+            ahead: Ahead::default(),
         };
         app.settle();
         if let Some(run) = run {
@@ -135,6 +139,7 @@ impl App {
         self.nav.round_to(rounding, self.ui.interactive);
         self.ui.step_label = self.nav.label();
         self.ui.export_stem = format!("{}-{}", file_stem(&self.nav.session.scenario.name), self.ui.step_label);
+        self.ahead.follow(&self.nav);
     }
 }
 

@@ -5,6 +5,7 @@
 //! [`Ui`](ui::Ui) is the part that knows nothing of traces.
 
 pub mod action;
+mod ahead;
 pub mod answer;
 #[allow(clippy::module_inception)]
 pub mod app;

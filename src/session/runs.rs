@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError};
 use super::generation::keep_of;
 use super::live::Watching;
 use super::{AnyBindings, Run, Session};
+use crate::program::NodeId;
 use crate::tensor::Real;
 use crate::trace::train::State;
 use crate::trace::{
@@ -43,19 +44,25 @@ impl Session {
         made.as_ref()
     }
 
+    /// Brings the value of a node from its file, where run `run` was opened from one.
+    pub fn read_ahead(&self, run: usize, node: NodeId) {
+        if let Some(Ok(trace)) = self.runs[run].trace.get() {
+            trace.read_ahead(node);
+        }
+    }
+
     /// The trace of run `run` in which every number was rounded before it was used. To a number type, it is in f32.
     ///
     /// # Errors
     /// Where it cannot run.
     pub fn rounded(&self, run: usize, rounding: Rounding) -> Result<Arc<AnyTrace>, RunError> {
-        let r = &self.runs[run];
-        let mut made = r.rounded.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(trace) = made.get(&rounding) {
+        let made = || self.runs[run].rounded.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(trace) = made().get(&rounding) {
             return Ok(Arc::clone(trace));
         }
+        // The lock is not held meanwhile: a thread of the pool that waits for its kernels may take up another rounding.
         let trace = Arc::new(self.rounded_with(run, &rounding.into())?);
-        made.insert(rounding, Arc::clone(&trace));
-        Ok(trace)
+        Ok(Arc::clone(made().entry(rounding).or_insert(trace)))
     }
 
     /// As [`Session::rounded`], where some nodes may keep their numbers; not kept.

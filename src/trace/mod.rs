@@ -281,6 +281,11 @@ impl AnyTrace {
         }
     }
 
+    /// Brings a kept value from its file; see [`Trace::read_ahead`].
+    pub fn read_ahead(&self, id: NodeId) {
+        with_any!(AnyTrace, self, t => t.read_ahead(id));
+    }
+
     /// Lets the memory go that a value was mapped to; see [`Trace::let_go`].
     pub fn let_go(&self, id: NodeId) {
         with_any!(AnyTrace, self, t => t.let_go(id));

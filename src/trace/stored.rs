@@ -17,6 +17,9 @@ pub trait ValueSource<T: Real>: fmt::Debug + Send + Sync {
     /// The value of `id`, of the node's shape and kind; `None` where it is not there or cannot be read.
     fn read(&self, id: NodeId) -> Option<Value<T>>;
 
+    /// Brings the value of `id` from its file, and finds out whether it is as it was written: it is looked at soon.
+    fn read_ahead(&self, _id: NodeId) {}
+
     /// Lets the memory go that the value of `id` was mapped to: it is not looked at again soon.
     fn let_go(&self, _id: NodeId) {}
 
@@ -56,7 +59,13 @@ impl<T: Real> Stored<T> {
     /// The value of `id`, read once.
     pub(super) fn get(&self, id: NodeId) -> Option<&Value<T>> {
         let slot = self.read.get(id.index())?;
-        slot.get_or_init(|| self.source.has(id).then(|| self.source.read(id)).flatten()).as_ref()
+        if let Some(known) = slot.get() {
+            return known.as_ref();
+        }
+        // Not within `get_or_init`: what is read on several threads may let this one take up other work, which may be to read
+        // the same value.
+        let value = self.source.has(id).then(|| self.source.read(id)).flatten();
+        slot.get_or_init(|| value).as_ref()
     }
 }
 
@@ -102,6 +111,14 @@ impl<T: Real> Trace<T> {
         match stored.read.get(id.index()).and_then(OnceLock::get) {
             Some(Some(value)) => value.clone(),
             _ => stored.source.read(id).unwrap_or_else(|| self.unreadable(id)),
+        }
+    }
+
+    /// Brings the value of `id` from its file, where it is kept in one: it is looked at soon.
+    pub fn read_ahead(&self, id: NodeId) {
+        if let Some(stored) = self.stored.as_ref().filter(|_| self.values.get(id.index()).is_some_and(Option::is_none))
+        {
+            stored.source.read_ahead(id);
         }
     }
 

@@ -3,14 +3,17 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 
 use half::{bf16, f16};
 use safetensors::{Dtype, SafeTensors, serialize, tensor::TensorView};
 use tempfile::TempDir;
+use tui_transformer::program::NodeId;
 use tui_transformer::session::{self, Session, open_recording};
 use tui_transformer::source::recording::Recording;
-use tui_transformer::tensor::{Axis, Precision};
+use tui_transformer::tensor::{Axis, Precision, Shape, Tensor, Value};
 use tui_transformer::text::Lang;
+use tui_transformer::trace::{Trace, ValueSource};
 
 /// A file of tensors: name, type, shape, bytes.
 fn write(
@@ -217,4 +220,36 @@ fn a_recording_is_searched_and_exported() {
     assert_eq!(json["tensors"][0]["path"], "h.0.mlp");
     assert_eq!(json["tensors"][0]["values"][1][0], 3.0);
     let _ = SafeTensors::deserialize(&std::fs::read(&path).expect("readable")).expect("still whole");
+}
+
+/// A file whose reading lets the thread take up other work of its pool meanwhile, as reading on several threads does.
+#[derive(Debug)]
+struct Shared;
+
+impl ValueSource<f32> for Shared {
+    fn has(&self, _: NodeId) -> bool {
+        true
+    }
+
+    fn read(&self, _: NodeId) -> Option<Value<f32>> {
+        rayon::yield_now();
+        Some(Value::Float(Tensor::new(Shape::new(&[1]), vec![0.5])))
+    }
+}
+
+#[test]
+fn a_thread_that_reads_a_value_may_take_up_another_reader_of_it() {
+    let dir = TempDir::new().expect("a folder");
+    let session = open(&write(&dir, &[("h", Dtype::F32, &[1], floats(&[1.0]))], None));
+    let trace = Arc::new(Trace::stored(&session.runs[0].program, Arc::new(Shared)));
+    let node = trace.program().nodes().next().expect("one").0;
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a pool");
+    let (done, read) = std::sync::mpsc::channel();
+    for _ in 0..3 {
+        let (trace, done) = (Arc::clone(&trace), done.clone());
+        pool.spawn(move || done.send(trace.value(node).get(0)).expect("the test waits"));
+    }
+    for _ in 0..3 {
+        assert_eq!(read.recv_timeout(std::time::Duration::from_secs(20)), Ok(0.5));
+    }
 }

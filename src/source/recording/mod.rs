@@ -144,6 +144,12 @@ impl<T: Real> ValueSource<T> for Recording {
         self.tensors.get(id.index())?.read()
     }
 
+    fn read_ahead(&self, id: NodeId) {
+        if let Some(tensor) = self.tensors.get(id.index()) {
+            tensor.read_ahead();
+        }
+    }
+
     fn let_go(&self, id: NodeId) {
         if let Some(tensor) = self.tensors.get(id.index()) {
             tensor.let_go();
@@ -211,6 +217,15 @@ impl Recorded {
     pub fn let_go(&self) {
         if let Some((map, range)) = self.range() {
             forget(map, range);
+        }
+    }
+
+    /// Has the system bring the bytes of a mapped tensor from the disk.
+    pub fn read_ahead(&self) {
+        #[cfg(unix)]
+        if let Some((map, range)) = self.range() {
+            // Where the system does not, they come when they are looked at.
+            let _ = map.advise_range(memmap2::Advice::WillNeed, range.start, range.len());
         }
     }
 

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, OnceLock};
 
 use super::{FORMAT, JOURNAL, MANIFEST, Manifest, PartEntry, VERSION, WeightEntry};
+use crate::parallel;
 use crate::program::{NodeId, Program};
 use crate::source::measures::MEASURES;
 use crate::source::recording::{Recorded, Recording};
@@ -48,7 +49,7 @@ struct Part {
     entry: PartEntry,
     tensors: HashMap<String, Recorded>,
     /// Whether its checksum was found right or wrong.
-    verified: Mutex<Option<bool>>,
+    verified: OnceLock<bool>,
     /// Where it is, where it holds text and no tensors.
     text: Option<PathBuf>,
 }
@@ -56,14 +57,17 @@ struct Part {
 impl Part {
     /// Whether its bytes are those that were written. Read once.
     fn is_right(&self) -> bool {
-        let mut known = self.verified.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        *known.get_or_insert_with(|| {
-            if let Some(path) = &self.text {
-                return text(path).is_ok_and(|bytes| crc32fast::hash(&bytes) == self.entry.crc32);
-            }
+        if let Some(known) = self.verified.get() {
+            return *known;
+        }
+        let right = if let Some(path) = &self.text {
+            text(path).is_ok_and(|bytes| crc32fast::hash(&bytes) == self.entry.crc32)
+        } else {
             let map = self.tensors.values().find_map(Recorded::range).map(|r| r.0);
-            map.is_none_or(|map| crc32fast::hash(map) == self.entry.crc32)
-        })
+            map.is_none_or(|map| crc32(map) == self.entry.crc32)
+        };
+        // Whoever was first: nobody waits for a thread that does this in the background.
+        *self.verified.get_or_init(|| right)
     }
 }
 
@@ -221,10 +225,23 @@ impl Folder {
     }
 }
 
+/// CRC-32, on all cores.
+fn crc32(bytes: &[u8]) -> u32 {
+    const PIECE: usize = 2 << 20;
+    let piece = |i: usize| {
+        let mut hasher = crc32fast::Hasher::new();
+        hasher.update(&bytes[i * PIECE..bytes.len().min((i + 1) * PIECE)]);
+        hasher
+    };
+    let mut all = crc32fast::Hasher::new();
+    parallel::map(bytes.len().div_ceil(PIECE), piece).iter().for_each(|piece| all.combine(piece));
+    all.finalize()
+}
+
 /// CRC-32 of a tensor's bytes, where they lie in its file as they are.
 pub(crate) fn checksum(tensor: &Recorded) -> Option<u32> {
     let (map, range) = tensor.range()?;
-    Some(crc32fast::hash(map.get(range)?))
+    Some(crc32(map.get(range)?))
 }
 
 /// Where a file of weights is: where it was, else next to the folder or in it, where both were moved.
@@ -279,14 +296,14 @@ fn part(folder: &Path, entry: &PartEntry) -> Result<Part, Msg> {
     }
     if path.extension().is_some_and(|e| e == "json") {
         let tensors = HashMap::new();
-        return Ok(Part { entry: entry.clone(), tensors, verified: Mutex::new(None), text: Some(path) });
+        return Ok(Part { entry: entry.clone(), tensors, verified: OnceLock::new(), text: Some(path) });
     }
     let file = Recording::open(&path)?;
     if file.tensors.len() != entry.tensors {
         return Err(Msg::new("trace.part.tensors").arg("found", file.tensors.len()).arg("wanted", entry.tensors));
     }
     let tensors = file.tensors.into_iter().map(|t| (t.name.clone(), t)).collect();
-    Ok(Part { entry: entry.clone(), tensors, verified: Mutex::new(None), text: None })
+    Ok(Part { entry: entry.clone(), tensors, verified: OnceLock::new(), text: None })
 }
 
 /// A value that the folder holds.
@@ -327,6 +344,14 @@ impl<T: Real> ValueSource<T> for FolderSource {
         let kept = self.nodes.get(id.index())?.as_ref()?;
         let right = kept.part.as_ref().is_none_or(|part| part.is_right());
         right.then(|| kept.tensor.read()).flatten().map(|value: Value<T>| value.reshaped(kept.shape))
+    }
+
+    fn read_ahead(&self, id: NodeId) {
+        let Some(kept) = self.nodes.get(id.index()).and_then(Option::as_ref) else { return };
+        kept.tensor.read_ahead();
+        if let Some(part) = &kept.part {
+            part.is_right();
+        }
     }
 
     fn home(&self, id: NodeId) -> Option<Home> {
