@@ -9,7 +9,7 @@ use tui_transformer::model::generate::{Barred, Calls, Choice, Part, generate};
 use tui_transformer::model::loss::Loss;
 use tui_transformer::model::params::{VocabSizes, parameters};
 use tui_transformer::model::{Forward, ModelBuilder, Sequences, forward};
-use tui_transformer::program::optimiser::{Method, Optimiser};
+use tui_transformer::program::optimiser::{Optimiser, OptimiserKind};
 use tui_transformer::program::{BuildError, Program};
 use tui_transformer::tensor::{Real, Tensor, Value};
 use tui_transformer::trace::train::{Retention, State, TrainStep, Trainer};
@@ -105,7 +105,7 @@ fn train_case() -> Case {
         training: true,
     })
     .expect("builds");
-    let rule = Optimiser { method: Method::adam(), learning_rate: 1e-4, ..Optimiser::default() };
+    let rule = Optimiser { kind: OptimiserKind::Adam, lr: 1e-4, ..Optimiser::default() };
     let step = Arc::new(TrainStep::new(program, outputs.loss.expect("it has labels"), &rule).expect("builds"));
     let train_steps = move |_: u64| -> Result<Arc<TrainStep>, BuildError> { Ok(Arc::clone(&step)) };
     let mut trainer = Trainer::new(rule, train_steps, State::new(parameters), Vec::new(), Retention::default());

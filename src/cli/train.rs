@@ -11,11 +11,10 @@ use super::global::Global;
 use super::train_report::{Progress, Report};
 use super::{Failure, common, complain, value};
 use crate::export::checkpoint;
-use crate::program::optimiser::{Method, Optimiser};
+use crate::program::optimiser::{Optimiser, OptimiserKind};
 use crate::program::{Name, Role};
-use crate::scenario::schema::OptimiserKind;
 use crate::session::insight::looks;
-use crate::session::training::{TrainSteps, optimiser, unlabelled};
+use crate::session::training::{TrainSteps, fault, unlabelled};
 use crate::session::{self, AnyBindings, RunKind, Session};
 use crate::tensor::Real;
 use crate::text::{Lang, Msg, NumberFormat, escape};
@@ -49,20 +48,20 @@ pub struct Args {
     #[arg(long, value_name = "NAME")]
     pub optimizer: Option<OptimizerName>,
     /// Learning rate.
-    #[arg(long, value_name = "X", value_parser = value::positive)]
+    #[arg(long, value_name = "X")]
     pub lr: Option<f64>,
     /// Momentum of SGD.
-    #[arg(long, value_name = "M", value_parser = value::fraction)]
+    #[arg(long, value_name = "M")]
     pub momentum: Option<f64>,
     /// Weight decay.
-    #[arg(long, value_name = "W", value_parser = value::not_negative)]
+    #[arg(long, value_name = "W")]
     pub weight_decay: Option<f64>,
     /// Gradients are scaled down to this norm.
-    #[arg(long, value_name = "NORM", value_parser = value::positive)]
+    #[arg(long, value_name = "NORM")]
     pub clip: Option<f64>,
     /// Updates over which the learning rate rises from 0.
     #[arg(long, value_name = "N")]
-    pub warmup: Option<usize>,
+    pub warmup: Option<u64>,
     /// Number of updates.
     #[arg(long, value_name = "N", value_parser = value::count)]
     pub steps: Option<usize>,
@@ -116,7 +115,7 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     if session.first_recorded_edit().is_some() {
         return Err(Msg::new("edit.in_training").into());
     }
-    let (rule, updates) = settings(args, &session, run)?;
+    let (rule, updates) = settings(args, &session, run, lang)?;
     if let Some(batch) = args.batch
         && batch > session.runs[run].inputs.sentences()
     {
@@ -156,7 +155,7 @@ fn training_run(session: &Session, name: Option<&str>) -> Result<usize, Failure>
 }
 
 /// The scenario's settings with those of the command line over them, and the number of updates.
-fn settings(args: &Args, session: &Session, run: usize) -> Result<(Optimiser, usize), Failure> {
+fn settings(args: &Args, session: &Session, run: usize, lang: Lang) -> Result<(Optimiser, usize), Failure> {
     let mut s = session.optimiser_of(run);
     if let Some(name) = args.optimizer {
         let kind = match name {
@@ -178,14 +177,14 @@ fn settings(args: &Args, session: &Session, run: usize) -> Result<(Optimiser, us
     s.clip = args.clip.or(s.clip);
     s.warmup = args.warmup.unwrap_or(s.warmup);
     // The course of the learning rate belongs to the training, however many calls it is made in.
-    let updates = args.steps.unwrap_or(s.steps);
-    s.steps = args.schedule_steps.unwrap_or(s.steps);
-    let rule = optimiser(&s);
-    rule.validate().map_err(|bad| {
-        let key = crate::text::catalogue::find(&format!("optimiser.bad.{}", bad.must));
-        Msg::new(key.unwrap_or("optimiser.bad.not_negative")).arg("field", bad.field)
-    })?;
-    Ok((rule, updates))
+    let updates = args.steps.unwrap_or(s.steps as usize);
+    s.steps = args.schedule_steps.map_or(s.steps, |n| n as u64);
+    match s.faults().first() {
+        Some(bad) => {
+            Err(Msg::new("train.bad_setting").arg("field", &bad.field).arg("why", fault(&bad.why).render(lang)).into())
+        }
+        None => Ok((s, updates)),
+    }
 }
 
 /// Signals after which training ends and what was learnt is saved.
@@ -227,14 +226,14 @@ impl Job<'_> {
                 self.fits(&state, path)?;
                 self.compare_memory(&state);
                 if let (Some(over), None) = (schedule, self.args.schedule_steps) {
-                    self.rule.decay = self.rule.decay.lasting(over);
+                    self.rule.steps = over;
                 }
                 (state, losses)
             }
             None => (State::new(parameters.clone()), Vec::new()),
         };
         let (first, seed) = (state.clone(), self.args.seed.unwrap_or(0));
-        let schedule = self.rule.decay.over();
+        let schedule = self.rule.over();
         let last = (state.update + self.updates as u64).saturating_sub(1);
         if let Some(over) = schedule.filter(|_| self.updates > 0 && self.rule.rate(last) == 0.0) {
             let from = over.max(state.update) + 1;
@@ -340,13 +339,13 @@ impl Job<'_> {
             (_, true) => "sgd",
             _ => return,
         };
-        let is = match self.rule.method {
-            Method::Sgd { .. } => "sgd",
+        let is = match self.rule.kind {
+            OptimiserKind::Sgd => "sgd",
             // Both remember the same, and the file does not say which it was.
-            Method::Adam { .. } | Method::AdamW { .. } => "adam",
+            OptimiserKind::Adam | OptimiserKind::AdamW => "adam",
         };
         if was != is {
-            let msg = Msg::new("train.other_optimiser").arg("was", was).arg("is", self.rule.method.name());
+            let msg = Msg::new("train.other_optimiser").arg("was", was).arg("is", self.rule.kind.name());
             complain(&msg.render(self.lang));
         }
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value as Json, json};
 
 use super::train::watched;
-use crate::program::optimiser::{Method, Optimiser};
+use crate::program::optimiser::{Optimiser, OptimiserKind};
 use crate::session::Session;
 use crate::session::insight::{GradientNorm, ModelSnapshot};
 use crate::text::{Lang, Msg, NumberFormat, escape};
@@ -88,11 +88,9 @@ pub(super) struct Report<'a> {
 impl Report<'_> {
     /// For programs. Names and order are stable.
     pub(super) fn json(&self) -> Json {
-        let (momentum, betas, eps) = match self.rule.method {
-            Method::Sgd { momentum } => (Some(momentum), None, None),
-            Method::Adam { beta1, beta2, eps } | Method::AdamW { beta1, beta2, eps } => {
-                (None, Some([beta1, beta2]), Some(eps))
-            }
+        let (momentum, betas, eps) = match self.rule.kind {
+            OptimiserKind::Sgd => (Some(self.rule.momentum), None, None),
+            OptimiserKind::Adam | OptimiserKind::AdamW => (None, Some(self.rule.betas), Some(self.rule.eps)),
         };
         let stopped = self.stopped.map(|s| {
             let (update, path) = match s {
@@ -109,17 +107,13 @@ impl Report<'_> {
             "run": self.session.runs[self.run].name,
             "precision": format!("{:?}", self.session.precision).to_lowercase(),
             "config": {
-                "optimizer": match self.rule.method {
-                    Method::Sgd { .. } => "sgd",
-                    Method::Adam { .. } => "adam",
-                    Method::AdamW { .. } => "adamw",
-                },
-                "lr": self.rule.learning_rate,
+                "optimizer": self.rule.kind.name(),
+                "lr": self.rule.lr,
                 "momentum": momentum,
                 "betas": betas,
                 "eps": eps,
                 "weight_decay": self.rule.weight_decay,
-                "clip": self.rule.clip_norm,
+                "clip": self.rule.clip,
                 "warmup": self.rule.warmup,
                 "steps": self.asked,
                 "batch": self.batch,
@@ -162,8 +156,8 @@ impl Report<'_> {
             _ => "train.head",
         })
         .arg("name", escape(&self.session.scenario.name))
-        .arg("optimizer", self.rule.method.name())
-        .arg("lr", NumberFormat::Shortest.format(self.rule.learning_rate))
+        .arg("optimizer", self.rule.kind.name())
+        .arg("lr", NumberFormat::Shortest.format(self.rule.lr))
         .arg("updates", self.made);
         writeln!(out, "{}", say(head))?;
         let count = self.losses.len();

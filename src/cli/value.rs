@@ -211,11 +211,6 @@ pub(super) fn probability(text: &str) -> Result<f64, Localized> {
     number(text, "cli.value.probability", |x| x > 0.0 && x <= 1.0)
 }
 
-/// A number from 0 up to, but not, 1.
-pub(super) fn fraction(text: &str) -> Result<f64, Localized> {
-    number(text, "cli.value.fraction", |x| (0.0..1.0).contains(&x))
-}
-
 fn number(text: &str, key: &'static str, good: impl Fn(f64) -> bool) -> Result<f64, Localized> {
     match text.trim().parse::<f64>() {
         Ok(x) if x.is_finite() && good(x) => Ok(x),

@@ -13,226 +13,201 @@ use crate::tensor::{Axis, DType, MAX_RANK, Shape};
 
 type Built = Result<NodeId, BuildError>;
 
-/// How parameters follow their gradients.
+/// How parameters are updated.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Optimiser {
-    /// The rule.
-    pub method: Method,
-    /// Learning rate after the warm-up.
-    pub learning_rate: f64,
-    /// λ: added to the gradient as λ·w, or, in `AdamW`, taken off the parameter as lr·λ·w.
+    /// Which.
+    pub kind: OptimiserKind,
+    /// Learning rate.
+    pub lr: f64,
+    /// Momentum, for SGD.
+    pub momentum: f64,
+    /// Weight decay: added to the gradient, or decoupled for AdamW.
     pub weight_decay: f64,
-    /// Gradients are scaled down so that the norm of all together is at most this.
-    pub clip_norm: Option<f64>,
-    /// Updates over which the learning rate rises linearly to its value.
+    /// β₁ and β₂, for Adam.
+    pub betas: (f64, f64),
+    /// ε, for Adam.
+    pub eps: f64,
+    /// Largest norm of all gradients together.
+    pub clip: Option<f64>,
+    /// Updates.
+    pub steps: u64,
+    /// Updates over which the learning rate rises to its value.
     pub warmup: u64,
-    /// How the learning rate falls afterwards.
-    pub decay: Decay,
-    /// Momentum that looks ahead: the step is g + μ·u instead of u (Nesterov; as `torch.optim.SGD(nesterov=True)`).
+    /// How it goes on.
+    pub schedule: Schedule,
+    /// Share of the learning rate that `Linear` and `Cosine` end with.
+    pub floor: f64,
+    /// Momentum that looks ahead (Nesterov), for SGD.
     pub nesterov: bool,
-    /// Adam divides by the largest v so far (Reddi et al. 2018; as `torch.optim.Adam(amsgrad=True)`).
+    /// Adam divides by the largest v so far (AMSGrad).
     pub amsgrad: bool,
-    /// Adam divides m and v by 1 − βᵗ; `BertAdam` does not.
+    /// Adam divides m and v by 1 − βᵗ; BERT's own optimiser does not.
     pub bias_correction: bool,
-    /// Parameters with settings of their own; the first group whose pattern fits a path holds for it.
-    pub groups: Vec<Group>,
-    /// Batches whose gradients are averaged for an update (gradient accumulation).
+    /// Batches whose gradients are averaged for an update (gradient accumulation); `train --batch` says how large they are.
     pub accumulate: u64,
+    /// Parameters with settings of their own, such as no decay on norms and biases; the first that fits.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<ParameterGroup>,
+}
+
+impl Default for Optimiser {
+    fn default() -> Self {
+        Self {
+            kind: OptimiserKind::Sgd,
+            lr: 0.1,
+            momentum: 0.0,
+            weight_decay: 0.0,
+            betas: (0.9, 0.999),
+            eps: 1e-8,
+            clip: None,
+            steps: 100,
+            warmup: 0,
+            schedule: Schedule::Constant,
+            floor: 0.0,
+            nesterov: false,
+            amsgrad: false,
+            bias_correction: true,
+            accumulate: 1,
+            groups: Vec::new(),
+        }
+    }
 }
 
 /// Settings of the parameters that a pattern fits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub struct Group {
-    /// Glob over paths, such as `*.bias`.
+pub struct ParameterGroup {
+    /// Glob over parameter paths, such as `*.bias`.
     pub paths: String,
     /// Factor of the learning rate.
     #[serde(default = "one")]
     pub rate: f64,
-    /// λ, where it is not that of the others.
+    /// Weight decay, where it is not that of the others.
     #[serde(default)]
     pub weight_decay: Option<f64>,
+}
+
+/// Kind of optimiser.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub enum OptimiserKind {
+    /// w − lr·g, with momentum where there is any.
+    #[default]
+    Sgd,
+    /// Kingma and Ba 2015.
+    Adam,
+    /// Loshchilov and Hutter 2019.
+    AdamW,
+}
+
+/// Course of the learning rate after warm-up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub enum Schedule {
+    /// It stays.
+    #[default]
+    Constant,
+    /// It falls to 0 along a line.
+    Linear,
+    /// It falls to 0 along half a cosine.
+    Cosine,
+    /// It falls with one over the root of the update's number.
+    InverseSqrt,
 }
 
 fn one() -> f64 {
     1.0
 }
 
-impl Default for Optimiser {
-    fn default() -> Self {
-        Self {
-            method: Method::Sgd { momentum: 0.0 },
-            learning_rate: 0.1,
-            weight_decay: 0.0,
-            clip_norm: None,
-            warmup: 0,
-            decay: Decay::Constant,
-            nesterov: false,
-            amsgrad: false,
-            bias_correction: true,
-            groups: Vec::new(),
-            accumulate: 1,
-        }
-    }
-}
-
-/// Rule of an update; g is the gradient, w the parameter.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub enum Method {
-    /// w − lr·g. With momentum μ: u ← μ·u + g, w − lr·u.
-    Sgd {
-        /// μ.
-        #[serde(default)]
-        momentum: f64,
-    },
-    /// Adam (Kingma and Ba 2015).
-    Adam {
-        /// β₁.
-        #[serde(default = "beta1")]
-        beta1: f64,
-        /// β₂.
-        #[serde(default = "beta2")]
-        beta2: f64,
-        /// ε, next to the root.
-        #[serde(default = "epsilon")]
-        eps: f64,
-    },
-    /// Adam with decoupled weight decay (Loshchilov and Hutter 2019).
-    AdamW {
-        /// β₁.
-        #[serde(default = "beta1")]
-        beta1: f64,
-        /// β₂.
-        #[serde(default = "beta2")]
-        beta2: f64,
-        /// ε, next to the root.
-        #[serde(default = "epsilon")]
-        eps: f64,
-    },
-}
-
-fn beta1() -> f64 {
-    0.9
-}
-
-fn beta2() -> f64 {
-    0.999
-}
-
-fn epsilon() -> f64 {
-    1e-8
-}
-
-impl Method {
-    /// Adam with the usual numbers.
-    pub fn adam() -> Self {
-        Method::Adam { beta1: beta1(), beta2: beta2(), eps: epsilon() }
-    }
-
-    /// `AdamW` with the usual numbers.
-    pub fn adamw() -> Self {
-        Method::AdamW { beta1: beta1(), beta2: beta2(), eps: epsilon() }
-    }
-
-    /// Its name.
+impl OptimiserKind {
+    /// Its name, as the command line takes it.
     pub fn name(self) -> &'static str {
         match self {
-            Method::Sgd { .. } => "sgd",
-            Method::Adam { .. } => "adam",
-            Method::AdamW { .. } => "adamw",
+            OptimiserKind::Sgd => "sgd",
+            OptimiserKind::Adam => "adam",
+            OptimiserKind::AdamW => "adamw",
         }
     }
 }
 
-/// How the learning rate falls after the warm-up.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub enum Decay {
-    /// Not at all.
-    #[default]
-    Constant,
-    /// Along a line, to `to` times the learning rate at update `over` and from then on.
-    Linear {
-        /// Update at which the end is reached.
-        over: u64,
-        /// Share that is left.
-        #[serde(default)]
-        to: f64,
-    },
-    /// Along half a cosine (Loshchilov and Hutter 2017), likewise.
-    Cosine {
-        /// Update at which the end is reached.
-        over: u64,
-        /// Share that is left.
-        #[serde(default)]
-        to: f64,
-    },
-    /// With 1/√update from the end of the warm-up on (Vaswani et al. 2017).
-    InverseSqrt,
-}
-
-impl Decay {
-    /// Updates until its end, where it has one.
-    pub fn over(self) -> Option<u64> {
-        match self {
-            Decay::Linear { over, .. } | Decay::Cosine { over, .. } => Some(over),
-            Decay::Constant | Decay::InverseSqrt => None,
-        }
-    }
-
-    /// The same course over so many updates.
-    #[must_use]
-    pub fn lasting(mut self, updates: u64) -> Self {
-        if let Decay::Linear { over, .. } | Decay::Cosine { over, .. } = &mut self {
-            *over = updates;
-        }
-        self
-    }
-}
-
-/// A setting of an optimiser that makes no sense.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A setting of an optimiser that is out of its range.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{field}: {why}")]
 pub struct BadSetting {
-    /// The field.
-    pub field: &'static str,
-    /// What it must be: the end of a catalogue key `optimiser.bad.…`.
-    pub must: &'static str,
+    /// Path of the field: `betas[0]`, `groups[1].rate`.
+    pub field: String,
+    /// What is wrong with it.
+    pub why: Fault,
+}
+
+/// What is wrong with a setting.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Fault {
+    /// It is not above 0, or not finite.
+    #[error("must be above 0, not {0}")]
+    NotPositive(f64),
+    /// It is below 0, or not finite.
+    #[error("must be 0 or more, not {0}")]
+    Negative(f64),
+    /// It is not from 0 to below 1.
+    #[error("must be from 0 to below 1, not {0}")]
+    NotBelowOne(f64),
+    /// It is not from 0 to 1.
+    #[error("must be from 0 to 1, not {0}")]
+    NoShare(f64),
+    /// The pattern of a group is no glob.
+    #[error("pattern {pattern}: {why}")]
+    Pattern {
+        /// The pattern.
+        pattern: String,
+        /// Why it is none.
+        why: String,
+    },
 }
 
 impl Optimiser {
     /// Learning rate of update `update`, counted from 0.
     pub fn rate(&self, update: u64) -> f64 {
         if update < self.warmup {
-            return self.learning_rate * (update + 1) as f64 / self.warmup as f64;
+            return self.lr * (update + 1) as f64 / self.warmup as f64;
         }
-        let progress = |over: u64| {
-            let span = over.saturating_sub(self.warmup).max(1) as f64;
+        let progress = || {
+            let span = self.steps.saturating_sub(self.warmup).max(1) as f64;
             ((update - self.warmup) as f64 / span).min(1.0)
         };
-        let share = match self.decay {
-            Decay::Constant => 1.0,
-            Decay::Linear { over, to } => 1.0 - (1.0 - to) * progress(over),
-            Decay::Cosine { over, to } => {
-                let wave = 0.5 * (1.0 + libm::cos(std::f64::consts::PI * progress(over)));
-                to + (1.0 - to) * wave
+        let share = match self.schedule {
+            Schedule::Constant => 1.0,
+            Schedule::Linear => 1.0 - (1.0 - self.floor) * progress(),
+            Schedule::Cosine => {
+                let wave = 0.5 * (1.0 + libm::cos(std::f64::consts::PI * progress()));
+                self.floor + (1.0 - self.floor) * wave
             }
-            Decay::InverseSqrt => (self.warmup.max(1) as f64 / (update + 1) as f64).sqrt(),
+            Schedule::InverseSqrt => (self.warmup.max(1) as f64 / (update + 1) as f64).sqrt(),
         };
-        self.learning_rate * share
+        self.lr * share
+    }
+
+    /// Updates until the end of the schedule, where it has one.
+    pub fn over(&self) -> Option<u64> {
+        match self.schedule {
+            Schedule::Linear | Schedule::Cosine => Some(self.steps),
+            Schedule::Constant | Schedule::InverseSqrt => None,
+        }
+    }
+
+    /// Whether m and v of Adam are divided by 1 − βᵗ.
+    fn corrects(&self) -> bool {
+        self.kind != OptimiserKind::Sgd && self.bias_correction
     }
 
     /// 1 − β₁ᵗ and 1 − β₂ᵗ of update `update`, counted from 0 (t = update + 1); `None` where the rule has none.
     pub fn corrections(&self, update: u64) -> Option<[f64; 2]> {
-        match self.method {
-            Method::Sgd { .. } => None,
-            _ if !self.bias_correction => None,
-            Method::Adam { beta1, beta2, .. } | Method::AdamW { beta1, beta2, .. } => {
-                let t = (update + 1) as f64;
-                Some([beta1, beta2].map(|b| 1.0 - libm::pow(b, t)))
-            }
-        }
+        let t = (update + 1) as f64;
+        self.corrects().then(|| [self.betas.0, self.betas.1].map(|b| 1.0 - libm::pow(b, t)))
     }
 
     /// The group of the parameter at `path`, where one fits.
@@ -243,53 +218,38 @@ impl Optimiser {
         })
     }
 
-    /// The first setting that makes no sense.
-    ///
-    /// # Errors
-    /// Where a number is negative, not finite or outside its range.
-    pub fn validate(&self) -> Result<(), BadSetting> {
+    /// Every setting that is out of its range.
+    pub fn faults(&self) -> Vec<BadSetting> {
+        let mut found = Vec::new();
+        let mut check = |field: String, good: bool, why: Fault| {
+            if !good {
+                found.push(BadSetting { field, why });
+            }
+        };
+        let below_one = |x: f64| (0.0..1.0).contains(&x);
+        let not_negative = |x: f64| x.is_finite() && x >= 0.0;
         let positive = |x: f64| x.is_finite() && x > 0.0;
-        let share = |x: f64| (0.0..1.0).contains(&x);
-        let bad = |field, must| Err(BadSetting { field, must });
-        if !(self.learning_rate.is_finite() && self.learning_rate >= 0.0) {
-            return bad("learning_rate", "not_negative");
+        let whole = [("steps", self.steps), ("accumulate", self.accumulate)].map(|(field, n)| (field, n as f64));
+        for (field, x) in
+            [("lr", self.lr), ("eps", self.eps), ("clip", self.clip.unwrap_or(1.0))].into_iter().chain(whole)
+        {
+            check(field.into(), positive(x), Fault::NotPositive(x));
         }
-        if !(self.weight_decay.is_finite() && self.weight_decay >= 0.0) {
-            return bad("weight_decay", "not_negative");
+        check("weight_decay".into(), not_negative(self.weight_decay), Fault::Negative(self.weight_decay));
+        for (field, x) in [("momentum", self.momentum), ("betas[0]", self.betas.0), ("betas[1]", self.betas.1)] {
+            check(field.into(), below_one(x), Fault::NotBelowOne(x));
         }
-        if self.clip_norm.is_some_and(|c| !positive(c)) {
-            return bad("clip_norm", "positive");
-        }
-        match self.method {
-            Method::Sgd { momentum } if !share(momentum) => return bad("momentum", "share"),
-            Method::Sgd { .. } => {}
-            Method::Adam { beta1, beta2, eps } | Method::AdamW { beta1, beta2, eps } => {
-                if !share(beta1) {
-                    return bad("beta1", "share");
-                }
-                if !share(beta2) {
-                    return bad("beta2", "share");
-                }
-                if !positive(eps) {
-                    return bad("eps", "positive");
-                }
+        check("floor".into(), (0.0..=1.0).contains(&self.floor), Fault::NoShare(self.floor));
+        for (i, group) in self.groups.iter().enumerate() {
+            for (field, x) in [("rate", group.rate), ("weight_decay", group.weight_decay.unwrap_or(0.0))] {
+                check(format!("groups[{i}].{field}"), not_negative(x), Fault::Negative(x));
+            }
+            if let Err(e) = globset::Glob::new(&group.paths) {
+                let why = Fault::Pattern { pattern: group.paths.clone(), why: e.kind().to_string() };
+                check(format!("groups[{i}].paths"), false, why);
             }
         }
-        if self.accumulate == 0 {
-            return bad("accumulate", "positive");
-        }
-        for group in &self.groups {
-            if !(group.rate.is_finite() && group.rate >= 0.0) {
-                return bad("groups.rate", "not_negative");
-            }
-            if group.weight_decay.is_some_and(|d| !(d.is_finite() && d >= 0.0)) {
-                return bad("groups.weight_decay", "not_negative");
-            }
-        }
-        match self.decay {
-            Decay::Linear { to, .. } | Decay::Cosine { to, .. } if !(0.0..=1.0).contains(&to) => bad("to", "share"),
-            _ => Ok(()),
-        }
+        found
     }
 }
 
@@ -355,13 +315,13 @@ pub fn append_update(b: &mut Builder, gradients: &Gradients, optimiser: &Optimis
             }
         }
         let learning_rate = b.input("learning_rate", DType::Float, Shape::SCALAR)?;
-        let corrections = match optimiser.method {
-            Method::Sgd { .. } => None,
-            _ if !optimiser.bias_correction => None,
-            Method::Adam { .. } | Method::AdamW { .. } => Some([
+        let corrections = if optimiser.corrects() {
+            Some([
                 b.input("bias_correction1", DType::Float, Shape::SCALAR)?,
                 b.input("bias_correction2", DType::Float, Shape::SCALAR)?,
-            ]),
+            ])
+        } else {
+            None
         };
         let mut rule = Rule {
             optimiser,
@@ -372,7 +332,7 @@ pub fn append_update(b: &mut Builder, gradients: &Gradients, optimiser: &Optimis
             rates: vec![(learning_rate, None); optimiser.groups.len()],
             raised: BTreeMap::new(),
         };
-        let decoupled = matches!(optimiser.method, Method::AdamW { .. });
+        let decoupled = optimiser.kind == OptimiserKind::AdamW;
         if decoupled && optimiser.weight_decay > 0.0 {
             let at = Affine::Mul(optimiser.weight_decay);
             rule.decay_rate = Some(b.affine("decay_rate", at, learning_rate)?);
@@ -388,7 +348,7 @@ pub fn append_update(b: &mut Builder, gradients: &Gradients, optimiser: &Optimis
             }
         }
         let mut gradient_norm = None;
-        if let (Some(limit), false) = (optimiser.clip_norm, pairs.is_empty()) {
+        if let (Some(limit), false) = (optimiser.clip, pairs.is_empty()) {
             let norm = global_norm(b, &pairs)?;
             gradient_norm = Some(norm);
             rule.clip = Some(clip_factor(b, norm, limit)?);
@@ -489,7 +449,7 @@ impl Rule<'_> {
         let (learning_rate, decay_rate) = group.map_or((self.learning_rate, self.decay_rate), |g| self.rates[g]);
         let weight_decay =
             group.and_then(|g| self.optimiser.groups[g].weight_decay).unwrap_or(self.optimiser.weight_decay);
-        let decoupled = matches!(self.optimiser.method, Method::AdamW { .. });
+        let decoupled = self.optimiser.kind == OptimiserKind::AdamW;
         let mut g = gradient;
         if let Some(clip) = self.clip {
             let clip = self.scalar(b, clip, w);
@@ -506,8 +466,9 @@ impl Rule<'_> {
             b.inline(pull);
             g = b.binary("decayed_gradient", Binary::Add, g, pull)?;
         }
-        let (direction, slots) = match self.optimiser.method {
-            Method::Sgd { momentum } if momentum > 0.0 => {
+        let momentum = self.optimiser.momentum;
+        let (direction, slots) = match self.optimiser.kind {
+            OptimiserKind::Sgd if momentum > 0.0 => {
                 let (velocity, slot) = Self::momentum(b, g, momentum)?;
                 let mut direction = velocity;
                 if self.optimiser.nesterov {
@@ -517,10 +478,8 @@ impl Rule<'_> {
                 }
                 (direction, SmallVec::from_iter([slot]))
             }
-            Method::Sgd { .. } => (g, SmallVec::new()),
-            Method::Adam { beta1, beta2, eps } | Method::AdamW { beta1, beta2, eps } => {
-                self.adam(b, g, [beta1, beta2], eps)?
-            }
+            OptimiserKind::Sgd => (g, SmallVec::new()),
+            OptimiserKind::Adam | OptimiserKind::AdamW => self.adam(b, g)?,
         };
         let rate = self.scalar(b, learning_rate, w);
         let step = b.binary("step", Binary::Mul, rate, direction)?;
@@ -539,18 +498,13 @@ impl Rule<'_> {
     }
 
     /// m̂/(√v̂ + ε).
-    fn adam(
-        &self,
-        b: &mut Builder,
-        g: NodeId,
-        betas: [f64; 2],
-        eps: f64,
-    ) -> Result<(NodeId, SmallVec<[Slot; 2]>), BuildError> {
+    fn adam(&self, b: &mut Builder, g: NodeId) -> Result<(NodeId, SmallVec<[Slot; 2]>), BuildError> {
         let square = b.unary("gradient_square", Unary::Square, g)?;
         b.inline(square);
+        let &Optimiser { betas: (beta1, beta2), eps, .. } = self.optimiser;
         let mut slots = SmallVec::new();
         let mut hats = SmallVec::<[NodeId; 2]>::new();
-        for (i, ((name, seen), beta)) in [("m", g), ("v", square)].into_iter().zip(betas).enumerate() {
+        for (i, ((name, seen), beta)) in [("m", g), ("v", square)].into_iter().zip([beta1, beta2]).enumerate() {
             let before = b.input(format!("{name}_before"), DType::Float, b.shape(g))?;
             let kept = b.affine(format!("{name}_kept"), Affine::Mul(beta), before)?;
             let added = b.affine(format!("{name}_added"), Affine::Mul(1.0 - beta), seen)?;

@@ -16,9 +16,10 @@ mod runs;
 mod steps;
 mod training;
 
+pub use crate::program::optimiser::{Optimiser, OptimiserKind, ParameterGroup, Schedule};
 pub use runs::{Changes, Decode, Prefix, Run};
 pub use steps::{Expected, Misprint, Place, StepSpec, ViewSpec};
-pub use training::{Loss, Optimiser, OptimiserKind, ParameterGroup, Reduction, Schedule, SquaredReduction};
+pub use training::{Loss, Reduction, SquaredReduction};
 
 /// Text in both languages; one may be left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -409,15 +410,4 @@ pub enum Init {
     Kaiming,
     /// All the same.
     Constant(f64),
-}
-
-impl OptimiserKind {
-    /// Its name, as the command line takes it.
-    pub fn name(self) -> &'static str {
-        match self {
-            OptimiserKind::Sgd => "sgd",
-            OptimiserKind::Adam => "adam",
-            OptimiserKind::AdamW => "adamw",
-        }
-    }
 }

@@ -2,9 +2,11 @@
 
 use super::inputs::{Inputs, prefix};
 use super::memory;
+use super::training::fault;
 use crate::model::config::ModelConfig;
 use crate::model::limits::{self, Extent};
 use crate::model::params::{VocabSizes, cacheable, turns_with_length};
+use crate::program::optimiser::{BadSetting, Fault};
 use crate::scenario::diagnostic::Problem;
 use crate::scenario::schema::{Decode, Init, Input, Labels, Optimiser, OptimiserKind, Prefix, Run, Scenario};
 use crate::scenario::tokenise::Vocab;
@@ -297,33 +299,12 @@ pub(super) fn calls(model: &ModelConfig, run: &str, extent: &Extent) -> Option<M
 }
 
 fn optimiser(o: &Optimiser, at: &str, found: &mut Vec<Problem>) {
-    let below_one = |x: f64| (0.0..1.0).contains(&x);
-    let not_negative = |x: f64| x.is_finite() && x >= 0.0;
-    let positive = |x: f64| x.is_finite() && x > 0.0;
-    for (i, group) in o.groups.iter().enumerate() {
-        if let Err(e) = globset::Glob::new(&group.paths) {
-            let msg = Msg::new("weights.pattern").arg("pattern", escape(&group.paths));
-            let msg = msg.arg("why", escape(&e.kind().to_string()));
-            found.push(Problem::new(format!("{at}.groups[{i}].paths"), msg));
-        }
-    }
-    let checks = [
-        ("lr", o.lr, positive(o.lr), "scenario.positive"),
-        ("weight_decay", o.weight_decay, not_negative(o.weight_decay), "scenario.not_negative"),
-        ("momentum", o.momentum, below_one(o.momentum), "scenario.below_one"),
-        ("betas[0]", o.betas.0, below_one(o.betas.0), "scenario.below_one"),
-        ("betas[1]", o.betas.1, below_one(o.betas.1), "scenario.below_one"),
-        ("eps", o.eps, positive(o.eps), "scenario.positive"),
-        ("steps", o.steps as f64, o.steps > 0, "scenario.positive"),
-        ("floor", o.floor, (0.0..=1.0).contains(&o.floor), "scenario.below_one"),
-        ("clip", o.clip.unwrap_or(1.0), o.clip.is_none_or(positive), "scenario.positive"),
-    ];
-    for (field, value, good, key) in checks {
-        if !good {
-            let msg = Msg::new(key).arg("value", value);
-            let help = Msg::new("scenario.optimiser_help");
-            found.push(Problem::new(format!("{at}.{field}"), msg).help(help));
-        }
+    for BadSetting { field, why } in o.faults() {
+        let problem = Problem::new(format!("{at}.{field}"), fault(&why));
+        found.push(match why {
+            Fault::Pattern { .. } => problem,
+            _ => problem.help(Msg::new("scenario.optimiser_help")),
+        });
     }
     let usual = Optimiser::default();
     let sgd = o.kind == OptimiserKind::Sgd;

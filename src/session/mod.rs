@@ -233,7 +233,7 @@ impl Session {
     }
 
     /// Settings of the first training run.
-    pub fn optimiser(&self) -> schema::Optimiser {
+    pub fn optimiser(&self) -> Optimiser {
         self.scenario
             .runs
             .iter()

@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, OnceLock};
 use super::check::{Held, settings};
 use super::edits::resolve;
 use super::inputs::{Given, inputs, prefix};
-use super::training::optimiser;
 use super::written::walkthrough;
 use super::{AnyBindings, Inputs, Run, RunKind, Session};
 use crate::model::config::ModelConfig;
@@ -223,7 +222,7 @@ pub(super) fn open_beside(
             return Err(vec![Problem::new(format!("edits[{i}]"), msg)]);
         }
         let run = session.training_run().ok_or_else(|| vec![Problem::new("runs", Msg::new("train.no_loss"))])?;
-        let steps = session.optimiser_of(run).steps as u64;
+        let steps = session.optimiser_of(run).steps;
         if made > steps {
             let msg = Msg::new("train.update_beyond").arg("update", options.update).arg("steps", steps);
             return Err(vec![Problem::new("", msg)]);
@@ -361,17 +360,11 @@ fn runs(s: &Session, inputs: &[Arc<Inputs>], vocab: VocabSizes) -> Result<Vec<Ru
             let mut b = Builder::resume(program.clone());
             backward(&mut b, loss).map_err(unbuildable)?;
             out.push(new_run(&backward_name, RunKind::Backward, b.finish(), outputs, inputs));
-            if let schema::Run::Training { optimiser: settings, .. } = run {
-                let rule = optimiser(settings);
-                rule.validate().map_err(|bad| {
-                    let must = format!("optimiser.bad.{}", bad.must);
-                    let key = crate::text::catalogue::find(&must).unwrap_or("scenario.build");
-                    Problem::new(format!("runs[{i}].optimiser"), Msg::new(key).arg("field", bad.field))
-                })?;
-                let train_step = TrainStep::new(program, loss, &rule).map_err(unbuildable)?;
+            if let schema::Run::Training { optimiser, .. } = run {
+                let train_step = TrainStep::new(program, loss, optimiser).map_err(unbuildable)?;
                 let program = Arc::clone(&train_step.program);
                 let mut update = new_run(&update_name, RunKind::Update, program, outputs, inputs);
-                update.train_step = Some((Arc::new(train_step), rule));
+                update.train_step = Some((Arc::new(train_step), optimiser.clone()));
                 out.push(update);
             }
         }

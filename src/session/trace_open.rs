@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex};
 use super::edits::resolve;
 use super::open::new_run;
 use super::trace_folder::SessionDoc;
-use super::training::optimiser;
 use super::written::walkthrough;
 use super::{AnyBindings, Inputs, Options, Run, RunKind, Session};
 use crate::program::{Blob, Program};
@@ -158,7 +157,7 @@ fn restore_lessons(session: &mut Session) {
         }
         let Some(forward) = session.forward_of(i) else { continue };
         let Some(loss) = session.runs[forward].outputs.loss else { continue };
-        let rule = optimiser(&session.optimiser_of(forward));
+        let rule = session.optimiser_of(forward);
         let program = Program::clone(&session.runs[forward].program);
         if let Ok(train_step) = TrainStep::new(program, loss, &rule) {
             session.runs[i].train_step = Some((Arc::new(train_step), rule));

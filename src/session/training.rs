@@ -9,41 +9,25 @@ use crate::model::masks::GivenMask;
 use crate::model::params::VocabSizes;
 use crate::model::{Forward, Sequences, forward};
 use crate::program::BuildError;
-use crate::program::optimiser::{Decay, Group, Method, Optimiser};
+use crate::program::optimiser::{Fault, Optimiser};
 use crate::scenario::schema;
 use crate::tensor::Real;
+use crate::text::{Msg, escape};
 use crate::trace::train::{Retention, State, Stopped, TrainStep, Trainer, reseeded};
 use crate::trace::{Bindings, Rounder};
 
-/// The optimiser that a scenario's settings mean.
-pub fn optimiser(s: &schema::Optimiser) -> Optimiser {
-    let ((beta1, beta2), eps) = (s.betas, s.eps);
-    Optimiser {
-        method: match s.kind {
-            schema::OptimiserKind::Sgd => Method::Sgd { momentum: s.momentum },
-            schema::OptimiserKind::Adam => Method::Adam { beta1, beta2, eps },
-            schema::OptimiserKind::AdamW => Method::AdamW { beta1, beta2, eps },
-        },
-        learning_rate: s.lr,
-        weight_decay: s.weight_decay,
-        clip_norm: s.clip,
-        warmup: s.warmup as u64,
-        decay: match s.schedule {
-            schema::Schedule::Constant => Decay::Constant,
-            schema::Schedule::Linear => Decay::Linear { over: s.steps as u64, to: s.floor },
-            schema::Schedule::Cosine => Decay::Cosine { over: s.steps as u64, to: s.floor },
-            schema::Schedule::InverseSqrt => Decay::InverseSqrt,
-        },
-        nesterov: s.nesterov,
-        amsgrad: s.amsgrad,
-        bias_correction: s.bias_correction,
-        accumulate: s.accumulate as u64,
-        groups: s
-            .groups
-            .iter()
-            .map(|g| Group { paths: g.paths.clone(), rate: g.rate, weight_decay: g.weight_decay })
-            .collect(),
-    }
+/// What is wrong with a setting of an optimiser, in words.
+pub fn fault(why: &Fault) -> Msg {
+    let (key, value) = match why {
+        Fault::NotPositive(x) => ("scenario.positive", x),
+        Fault::Negative(x) => ("scenario.not_negative", x),
+        Fault::NotBelowOne(x) => ("scenario.below_one", x),
+        Fault::NoShare(x) => ("scenario.share", x),
+        Fault::Pattern { pattern, why } => {
+            return Msg::new("weights.pattern").arg("pattern", escape(pattern)).arg("why", escape(why));
+        }
+    };
+    Msg::new(key).arg("value", value)
 }
 
 /// What each update of a training run learns from.
@@ -154,7 +138,7 @@ impl Session {
     }
 
     /// The settings of training run `run`, as the scenario gives them.
-    pub fn optimiser_of(&self, run: usize) -> schema::Optimiser {
+    pub fn optimiser_of(&self, run: usize) -> Optimiser {
         let name = &self.runs[run].name;
         self.scenario
             .runs
@@ -219,7 +203,7 @@ impl Session {
     /// Where training stops by itself before.
     pub(super) fn advance(&mut self, run: usize, updates: u64) -> Result<(), Stopped> {
         fn go<T: Real>(s: &Session, run: usize, start: &Bindings<T>, updates: u64) -> Result<State<T>, Stopped> {
-            let rule = optimiser(&s.optimiser_of(run));
+            let rule = s.optimiser_of(run);
             let train_steps = TrainSteps::new(s, run, rule, None, 0);
             let mut trainer = train_steps.trainer(State::new(start.clone()), Vec::new(), Retention::default());
             for _ in 0..updates {

@@ -14,7 +14,6 @@ use crate::program::{Side, Site};
 use crate::scenario::schema::Optimiser;
 use crate::session::Session;
 use crate::session::insight::{Plane, TrainProbe, embedding_table};
-use crate::session::training::optimiser;
 use crate::text::{Msg, NumberFormat};
 
 /// Updates where neither the command nor the scenario says how many.
@@ -274,9 +273,8 @@ impl State {
             ids.truncate(MAX_TOKENS);
             ids
         };
-        let rule = optimiser(&settings);
         *self = Self {
-            worker: Some(Worker::new(Arc::clone(session), run, rule, tokens.clone())),
+            worker: Some(Worker::new(Arc::clone(session), run, settings.clone(), tokens.clone())),
             session: Some(Arc::clone(session)),
             run: Some(run),
             rule: settings,
@@ -305,7 +303,7 @@ impl State {
                 }
             }
             Train::More(updates) => {
-                let own = self.rule.steps as u64;
+                let own = self.rule.steps;
                 let updates = updates.unwrap_or(if own == 0 { UPDATES } else { own });
                 self.goal = self.goal.max(self.made()) + updates;
                 self.follow = true;
