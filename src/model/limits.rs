@@ -1,7 +1,9 @@
 //! How much a run records, estimated before anything is built: slips such as a million tokens are refused early.
 
 use super::config::{Algorithm, ModelConfig, Positions};
-use super::params::{Resolved, ResolvedLayer, VocabSizes, resolve};
+use super::params::{Outline, Resolved, ResolvedLayer, VocabSizes, resolve};
+use crate::program::{Block, Node, Op, Side};
+use crate::tensor::Axis;
 
 /// Most numbers that a run may record: 64 GiB in f64.
 pub const MAX_CELLS: u128 = 1 << 33;
@@ -23,26 +25,40 @@ pub struct Extent {
     pub cached: bool,
 }
 
-/// About how many numbers a run records. Never overflows.
+/// How many numbers a run computes: those of the nodes of the program of one token, with as many tokens as the run has.
+/// Of several calls of the decoder, about how many. Never overflows; 0 where the model does not fit together.
 pub fn cells(config: &ModelConfig, vocab: VocabSizes, extent: &Extent) -> u128 {
-    let r = resolve(config);
-    let batch = wide(extent.batch.max(1));
-    let source = wide(extent.source);
-    let encoder = stack(&r.encoder, config, [batch, source, source], 0);
-    let words = if r.has_decoder { vocab.target } else { vocab.source };
-    let logits = |rows: u128| {
-        if config.output.none { 0 } else { product([batch, rows, wide(words), 6]) }
+    let Ok(outline) = Outline::new(config, vocab) else { return 0 };
+    let (source, calls) = (wide(extent.source), wide(extent.calls.max(1)));
+    let target = wide(extent.target).saturating_add(calls - 1);
+    let main = if config.decoder.is_some() { Side::Target } else { Side::Source };
+    let of = |node: &Node| {
+        let site = node.name.site;
+        let (rows, keys, calls) = match site.side().unwrap_or(main) {
+            Side::Source => (source, source, 1),
+            Side::Target if extent.target == 0 => return 0,
+            Side::Target if extent.cached && calls > 1 => (1, target, calls),
+            Side::Target => (target, target, calls),
+        };
+        let cross = site.block() == Some(Block::CrossAttention);
+        let (layer, times) = outline.layer(site).unzip();
+        let band = layer.filter(|l| l.attention.algorithm == Algorithm::Banded).and_then(|l| l.attention.window);
+        // A band reads twice its window besides its own tokens.
+        let keys = if cross { source } else { band.map_or(keys, |w| keys.min(wide(w).saturating_mul(3))) };
+        let axes = node.shape.axes().iter().zip(node.shape.dims());
+        let cells = axes.map(|(axis, n)| match axis {
+            Axis::Batch => wide(extent.batch.max(1)),
+            Axis::Token if cross => rows.max(source),
+            Axis::Token | Axis::Query => rows,
+            Axis::Key => keys,
+            _ => wide(*n),
+        });
+        let one = cells.fold(times.unwrap_or(1), u128::saturating_mul);
+        // Calls grow by one token: they are about as many calls of the mean length.
+        one.saturating_mul(calls) / if calls > 1 { 2 } else { 1 }
     };
-    if extent.target == 0 {
-        return encoder.saturating_add(logits(source));
-    }
-    // Calls grow by one token; as a whole they are about as many calls of the mean length, squared lengths a third more.
-    let calls = wide(extent.calls.max(1));
-    let last = wide(extent.target).saturating_add(calls - 1);
-    let rows = if extent.cached && calls > 1 { 1 } else { last };
-    let one = stack(&r.decoder, config, [batch, rows, last], source).saturating_add(logits(rows));
-    let share = if calls > 1 { 2 } else { 1 };
-    encoder.saturating_add(product([one, calls]) / share)
+    let computed = outline.program.nodes().map(|n| n.1).filter(|n| !matches!(n.op, Op::Leaf(_) | Op::Reshape));
+    computed.map(of).fold(0, u128::saturating_add)
 }
 
 /// How many layers the run goes through.
@@ -88,35 +104,6 @@ fn wide(n: usize) -> u128 {
 
 fn product<const N: usize>(factors: [u128; N]) -> u128 {
     factors.into_iter().fold(1, u128::saturating_mul)
-}
-
-fn stack(layers: &[ResolvedLayer], config: &ModelConfig, [batch, rows, keys]: [u128; 3], memory: u128) -> u128 {
-    layers
-        .iter()
-        .map(|l| {
-            let heads = wide(l.heads);
-            let memory = if l.cross { memory } else { 0 };
-            // A band sees twice its window and no more.
-            let keys = match (l.attention.algorithm, l.attention.window) {
-                (Algorithm::Banded, Some(w)) => keys.min(wide(w).saturating_mul(3)),
-                _ => keys,
-            };
-            // Raw, scaled, masked and shifted scores, exponentials and weights.
-            let scores = product([batch, heads, rows, keys.saturating_add(memory), 6]);
-            let width = product([heads, wide(l.d_k).saturating_add(wide(l.d_v)), 2]);
-            // Every expert of a mixture computes every token.
-            let hidden = match &l.ffn.experts {
-                None => product([wide(l.d_ff), 4]),
-                Some(c) => {
-                    let each = product([wide(c.d_ff.unwrap_or(l.d_ff)), 4]).saturating_add(wide(config.d_model) * 2);
-                    product([wide(c.count), each]).saturating_add(product([wide(c.shared_d_ff.unwrap_or(0)), 4]))
-                }
-            };
-            let residual = product([wide(config.d_model), 20]);
-            let row = width.saturating_add(hidden).saturating_add(residual);
-            product([batch, rows.saturating_add(memory), row]).saturating_add(scores)
-        })
-        .fold(0, u128::saturating_add)
 }
 
 #[cfg(test)]

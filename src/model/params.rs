@@ -3,7 +3,7 @@
 use super::build::{ModelBuilder, Sequences};
 use super::config::{AttentionConfig, FfnConfig, ModelConfig, NormConfig, Positions, StackConfig};
 use super::positions::positions_of;
-use crate::program::{BuildError, Builder, Constant, NodeId};
+use crate::program::{BuildError, Builder, Constant, NodeId, Program, Site, Stack};
 pub use crate::program::{ParamRole, ParamSpec};
 use crate::tensor::{Axis, Shape};
 
@@ -162,6 +162,46 @@ pub fn turns_with_length(config: &ModelConfig) -> bool {
 /// Where the parts of the model do not fit together. Call [`super::validate::validate`] first: it says so better, and
 /// refuses what is too large to build.
 pub fn parameters(config: &ModelConfig, vocab: VocabSizes) -> Result<Vec<ParamSpec>, BuildError> {
+    Ok(one_token(config, vocab)?.parameters().collect())
+}
+
+/// The program of one token with one layer of each group: sizes are read from it before anything large is built.
+#[derive(Debug)]
+pub struct Outline<'a> {
+    config: &'a ModelConfig,
+    /// The program.
+    pub program: Program,
+    /// Its layers.
+    pub resolved: Resolved,
+}
+
+impl<'a> Outline<'a> {
+    /// Builds it.
+    ///
+    /// # Errors
+    /// Where the parts of the model do not fit together.
+    pub fn new(config: &'a ModelConfig, vocab: VocabSizes) -> Result<Self, BuildError> {
+        let mut once = config.clone();
+        for stack in [&mut once.encoder, &mut once.decoder].into_iter().flatten() {
+            stack.weight_groups = None;
+            stack.layers.iter_mut().for_each(|l| l.repeat = 1);
+        }
+        Ok(Self { config, program: one_token(&once, vocab)?, resolved: resolve(&once) })
+    }
+
+    /// The layer of a site, and how often the whole model has it; `None` outside layers.
+    pub fn layer(&self, site: Site) -> Option<(&ResolvedLayer, u128)> {
+        let Site::Layer(stack, i, _) = site else { return None };
+        let (given, resolved) = match stack {
+            Stack::Encoder => (&self.config.encoder, &self.resolved.encoder),
+            Stack::Decoder => (&self.config.decoder, &self.resolved.decoder),
+        };
+        let repeat = given.as_ref()?.layers.get(i as usize)?.repeat;
+        Some((resolved.get(i as usize)?, repeat as u128))
+    }
+}
+
+fn one_token(config: &ModelConfig, vocab: VocabSizes) -> Result<Program, BuildError> {
     let mut model = ModelBuilder::new(config, vocab, false);
     let token = Sequences::one(vec![0]);
     let side = |present: bool| present.then_some(&token);
@@ -175,7 +215,7 @@ pub fn parameters(config: &ModelConfig, vocab: VocabSizes) -> Result<Vec<ParamSp
         model.given = Some([given("queries", q)?, given("keys", k)?, given("values", v)?]);
     }
     model.forward(side(config.encoder.is_some()), side(config.decoder.is_some()))?;
-    Ok(model.b.program().parameters().collect())
+    Ok(model.b.finish())
 }
 
 /// `W [out, in]` and, where there is one, `b [out]` of a dense layer with its parameters at `base`; `out` is the rows of so many heads.

@@ -5,9 +5,9 @@ use super::config::{
     ModelConfig, NormConfig, NormKind, NormPosition, Positions, QkNorm, RotaryScaling, Scale, StackConfig,
 };
 use super::heads::{embedding_width, head_width};
-use super::params::{Shared, VocabSizes, parameters, resolve, weight_group};
+use super::params::{Outline, Shared, VocabSizes, resolve, weight_group};
 use super::positions::positions_of;
-use crate::program::{Name, Site, Stack};
+use crate::program::Name;
 use crate::text::Msg;
 
 /// Something wrong with a configuration.
@@ -540,13 +540,8 @@ fn positions(found: &mut Vec<ConfigProblem>, config: &ModelConfig) {
 
 /// Numbers of all parameters together: those of one layer of each group, as often as it is repeated.
 fn size(found: &mut Vec<ConfigProblem>, config: &ModelConfig, vocab: VocabSizes) {
-    let mut once = config.clone();
-    for stack in [&mut once.encoder, &mut once.decoder].into_iter().flatten() {
-        stack.weight_groups = None;
-        stack.layers.iter_mut().for_each(|l| l.repeat = 1);
-    }
-    let specs = match parameters(&once, vocab) {
-        Ok(specs) => specs,
+    let outline = match Outline::new(config, vocab) {
+        Ok(outline) => outline,
         Err(why) => {
             let msg = match why.too_many {
                 Some(n) => Msg::new("config.size").arg("value", format!("> {n}")).arg("most", MAX_PARAMETERS),
@@ -556,18 +551,8 @@ fn size(found: &mut Vec<ConfigProblem>, config: &ModelConfig, vocab: VocabSizes)
             return;
         }
     };
-    let repeats = |stack: &Option<StackConfig>, layer: u32| {
-        stack.as_ref().and_then(|s| s.layers.get(layer as usize)).map_or(1, |l| l.repeat as u128)
-    };
-    let numbers = specs.iter().map(|s| {
-        let times = match Name::parse(&s.path).site {
-            Site::Layer(Stack::Encoder, layer, _) => repeats(&config.encoder, layer),
-            Site::Layer(Stack::Decoder, layer, _) => repeats(&config.decoder, layer),
-            _ => 1,
-        };
-        s.shape.len() as u128 * times
-    });
-    let all: u128 = numbers.sum();
+    let times = |path: &str| outline.layer(Name::parse(path).site).map_or(1, |l| l.1);
+    let all: u128 = outline.program.parameters().map(|s| s.shape.len() as u128 * times(&s.path)).sum();
     if all > MAX_PARAMETERS {
         found.push(problem("model", Msg::new("config.size").arg("value", all).arg("most", MAX_PARAMETERS)));
     }

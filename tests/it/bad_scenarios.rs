@@ -14,7 +14,7 @@ type Case = (&'static str, &'static str, &'static str, &'static str, &'static st
 const CASES: &[Case] = &[
     ("a_million_layers", "8:19", "model.encoder.layers", "1000000 layers; 10000 are the most", "each group of layers counts `repeat` times"),
     ("a_model_too_large", "4:5", "model", "the model has > 1000000000000 parameters; 8589934592 are the most", "choose fewer layers, a smaller width or voca"),
-    ("attention_too_large", "11:30", "source.length", "the run `encode` over 1000000 tokens would record about 24000286000000", "use fewer tokens, heads or layers"),
+    ("attention_too_large", "11:30", "source.length", "the run `encode` over 1000000 tokens would record about 20000265000000", "use fewer tokens, heads or layers"),
     ("base_of_0", "9:31", "model.positions.base", "the base must be a number above 0, not 0", "usual is 10000"),
     ("byte_order_mark", "6:9", "model.haeds", "there is no field `haeds` here", "did you mean `heads`? known here: d_model, h"),
     ("cache_of_a_decoder_that_looks_ahead", "12:67", "runs[0].kv_cache", "the run `inference` keeps keys and values, and `attention.causal` is fa", "set `kv_cache: false`, or leave `attention.c"),
@@ -31,7 +31,7 @@ const CASES: &[Case] = &[
     ("field_twice", "7:9", "model.heads", "the field `heads` stands twice", "see the embedded scenarios"),
     ("fill_that_hides_nothing", "9:21", "model.attention.fill", "a masked score must become a number below 0, not 1000000000", "use `NegInfinity`, `TypeMinimum` or `Value(-"),
     ("fraction_for_a_whole_number", "5:18", "model.d_model", "a whole number is needed here, not `4.5`", "see the embedded scenarios"),
-    ("generation_too_long", "12:22", "runs[0].decode", "the run `inference` over 100000 tokens would record about 600079000000", "use fewer tokens, heads or layers"),
+    ("generation_too_long", "12:22", "runs[0].decode", "the run `inference` over 100000 tokens would record about 6000735000000000", "use fewer tokens, heads or layers"),
     ("generation_without_a_decoder", "12:12", "runs[0]", "the run `inference` generates, and for that it needs a decoder with an", "an encoder is run by `Encode()` or `Training"),
     ("head_of_no_head", "6:9", "model.output", "there is no output head to tie or to change", "leave `none` out, or all other settings of the output"),
     ("heads_do_not_divide", "6:9", "model.heads", "3 heads do not divide d_model = 4", "choose a number of heads that divides d_mode"),

@@ -40,6 +40,7 @@ mod invariants;
 mod kills;
 mod lens;
 mod lessons;
+mod limits;
 mod lints;
 mod lints_decoding;
 mod lints_numbers;
