@@ -2,12 +2,12 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
-use std::time::Instant;
 
 use serde_json::{Value as Json, json};
 
 use super::global::Global;
-use super::{Failure, common, value};
+use super::progress::Progress;
+use super::{Failure, common, complain, value};
 use crate::model::generate::{Barred, Calls, Choice};
 use crate::model::params::cacheable;
 use crate::scenario::schema::WeightFile;
@@ -121,7 +121,8 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     let number = global.number_of(&session).unwrap_or_default();
     let mut made: Vec<Call> = Vec::new();
     let mut out = io::stdout();
-    let progress = Progress::new(max_new(&plan.calls), lang);
+    // Where the tokens go to a terminal, they say it themselves.
+    let progress = Progress::new(max_new(&plan.calls), !out.is_terminal(), lang);
     let mut failed = None;
     let mut stopped = false;
     let mut calls_made = 0;
@@ -136,7 +137,7 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
             }
         }
         calls_made = call.call + 1;
-        progress.step(calls_made);
+        progress.show(calls_made, || Msg::new("generate.progress"));
         stopped = !call.ids.is_empty() && call.ids.iter().all(|id| plan.ends.contains(id));
         if args.json {
             made.push(call.clone());
@@ -149,7 +150,7 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
         failed.is_none() && !stopped
     };
     let ran = session.generate(plan.run, &plan.calls, plan.cached, reported);
-    progress.end();
+    drop(progress);
     if let Some(e) = failed {
         return Err(e.into());
     }
@@ -172,13 +173,14 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
             None => [plan.from.as_slice(), c.ids.as_slice()].concat(),
         });
         writeln!(out, "{}", escape(&text(&session, trimmed(&all, &plan.ends))))?;
+        let say = |msg: &Msg| complain(&msg.render(lang));
         let (with, without) = flops(&session, plan.run, &plan.calls.first(calls_made))?;
-        progress.say(&match with {
+        say(&match with {
             Some(with) => Msg::new("generate.flops").arg("with", with.all()).arg("without", without.all()),
             None => Msg::new("generate.flops_uncached").arg("without", without.all()),
         });
         if stop == "max_len" {
-            progress.say(&Msg::new("generate.max_len").arg("most", session.most_positions(plan.run).unwrap_or(0)));
+            say(&Msg::new("generate.max_len").arg("most", session.most_positions(plan.run).unwrap_or(0)));
         }
     }
     out.flush()?;
@@ -338,40 +340,6 @@ fn line(session: &Session, call: &Call, number: NumberFormat, lang: Lang) -> Str
         line.push_str(&Msg::new("generate.tie").render(lang));
     }
     line
-}
-
-/// How far a generation is, on standard error, where that is a terminal and the tokens go elsewhere.
-struct Progress {
-    shown: bool,
-    all: usize,
-    lang: Lang,
-    start: Instant,
-}
-
-impl Progress {
-    fn new(all: usize, lang: Lang) -> Self {
-        let shown = io::stderr().is_terminal() && !io::stdout().is_terminal();
-        Self { shown, all, lang, start: Instant::now() }
-    }
-
-    fn step(&self, done: usize) {
-        if self.shown {
-            let rate = done as f64 / self.start.elapsed().as_secs_f64().max(1e-9);
-            let msg =
-                Msg::new("generate.progress").arg("done", done).arg("all", self.all).arg("rate", format!("{rate:.1}"));
-            let _ = write!(io::stderr(), "\r{}\x1b[K", msg.render(self.lang));
-        }
-    }
-
-    fn end(&self) {
-        if self.shown {
-            let _ = write!(io::stderr(), "\r\x1b[K");
-        }
-    }
-
-    fn say(&self, msg: &Msg) {
-        let _ = writeln!(io::stderr(), "{}", msg.render(self.lang));
-    }
 }
 
 /// A number; what JSON has no number for is a string.

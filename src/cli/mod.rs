@@ -29,6 +29,7 @@ pub mod open;
 mod open_recorded;
 mod opener;
 pub mod play;
+mod progress;
 pub mod record;
 #[cfg(feature = "tui")]
 pub mod snapshot;

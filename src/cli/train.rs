@@ -1,6 +1,6 @@
 //! `train`: updates of the weights.
 
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::ValueEnum;
 
 use super::global::Global;
-use super::train_report::{Progress, Report};
+use super::progress::Progress;
+use super::train_report::{Report, loss_text};
 use super::{Failure, common, complain, value};
 use crate::export::checkpoint;
 use crate::program::optimiser::{Optimiser, OptimiserKind};
@@ -242,7 +243,7 @@ impl Job<'_> {
         let train_steps = TrainSteps::new(self.session, self.run, self.rule.clone(), self.args.batch, seed);
         let retention = Retention { every: (self.updates as u64 / 32).max(1), ..Retention::default() };
         let mut trainer = train_steps.trainer(state, losses, retention);
-        let mut progress = Progress::new(self.updates, self.lang);
+        let progress = Progress::new(self.updates, true, self.lang);
         let mut stopped: Option<Stopped> = None;
         let mut interrupted = false;
         for done in 0..self.updates {
@@ -260,7 +261,9 @@ impl Job<'_> {
                 break;
             }
             match trainer.step() {
-                Ok(loss) => progress.show(done + 1, loss),
+                Ok(loss) => progress.show(done + 1, || {
+                    Msg::new("train.progress").arg("loss", loss_text(loss, Some(NumberFormat::default())))
+                }),
                 Err(e) => {
                     stopped = Some(e);
                     break;
@@ -272,7 +275,7 @@ impl Job<'_> {
                 checkpoint::save_scheduled(path, trainer.state(), trainer.losses(), schedule)?;
             }
         }
-        progress.clear();
+        drop(progress);
         if let Some(path) = &self.args.save {
             checkpoint::save_scheduled(path, trainer.state(), trainer.losses(), schedule)?;
         }
@@ -369,9 +372,4 @@ impl Job<'_> {
         }
         Ok(())
     }
-}
-
-/// Whether anybody sees a progress bar.
-pub(super) fn watched() -> bool {
-    io::stderr().is_terminal()
 }

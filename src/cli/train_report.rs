@@ -1,71 +1,18 @@
-//! What `train` tells: a progress bar while it runs, and a report when it is done.
+//! What a training run came to.
 
 use std::io::{self, Write};
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value as Json, json};
 
-use super::train::watched;
 use crate::program::optimiser::{Optimiser, OptimiserKind};
 use crate::session::Session;
 use crate::session::insight::{GradientNorm, ModelSnapshot};
 use crate::text::{Lang, Msg, NumberFormat, escape};
 use crate::trace::train::Stopped;
 
-/// Cells of the bar.
-const BAR: usize = 24;
-/// The bar is drawn anew this often.
-const EVERY: Duration = Duration::from_millis(100);
 /// Rows of losses in the text.
 const ROWS: usize = 20;
-
-/// A bar with the time left, on standard error where that is a terminal.
-pub(super) struct Progress {
-    all: usize,
-    start: Instant,
-    last: Option<Instant>,
-    lang: Lang,
-    seen: bool,
-}
-
-impl Progress {
-    /// Of `all` updates.
-    pub(super) fn new(all: usize, lang: Lang) -> Self {
-        Self { all, start: Instant::now(), last: None, lang, seen: watched() }
-    }
-
-    /// `done` updates are made; the last one saw `loss`.
-    pub(super) fn show(&mut self, done: usize, loss: f64) {
-        if !self.seen || self.last.is_some_and(|l| l.elapsed() < EVERY) {
-            return;
-        }
-        self.last = Some(Instant::now());
-        let line = self.line(done, loss, self.start.elapsed());
-        let mut err = io::stderr().lock();
-        let _ = write!(err, "\r{line}\x1b[K");
-        let _ = err.flush();
-    }
-
-    fn line(&self, done: usize, loss: f64, elapsed: Duration) -> String {
-        let full = BAR * done / self.all.max(1);
-        let left = elapsed.as_secs_f64() / done.max(1) as f64 * (self.all - done) as f64;
-        let seconds = left.ceil() as u64;
-        let msg = Msg::new("train.progress")
-            .arg("done", done)
-            .arg("all", self.all)
-            .arg("loss", loss_text(loss, Some(NumberFormat::default())))
-            .arg("left", format!("{}:{:02}", seconds / 60, seconds % 60));
-        format!("[{}{}] {}", "#".repeat(full), "-".repeat(BAR - full), msg.render(self.lang))
-    }
-
-    /// Takes the bar away.
-    pub(super) fn clear(&self) {
-        if self.last.is_some() {
-            let _ = write!(io::stderr().lock(), "\r\x1b[K");
-        }
-    }
-}
 
 /// What a training run came to.
 pub(super) struct Report<'a> {
@@ -190,7 +137,7 @@ impl Report<'_> {
 }
 
 /// A loss: six decimals unless a user chose; what would read as 0 in scientific notation.
-fn loss_text(loss: f64, number: Option<NumberFormat>) -> String {
+pub(super) fn loss_text(loss: f64, number: Option<NumberFormat>) -> String {
     let text = match number {
         Some(number) => number.format(loss),
         None => format!("{loss:.6}"),
@@ -200,18 +147,4 @@ fn loss_text(loss: f64, number: Option<NumberFormat>) -> String {
 
 fn norm(n: &GradientNorm) -> Json {
     json!({ "part": n.part, "activation": n.activation, "parameters": n.parameters })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_bar_says_how_long_it_takes() {
-        let progress = Progress::new(200, Lang::En);
-        let line = progress.line(50, 0.75, Duration::from_secs(30));
-        assert!(line.starts_with("[######------------------]"), "{line}");
-        assert!(line.contains("50/200") && line.contains("0.75") && line.contains("1:30"), "{line}");
-        assert!(progress.line(200, 0.1, Duration::from_secs(9)).contains("0:00"));
-    }
 }

@@ -273,3 +273,24 @@ fn copying_is_learned_and_shows_in_the_attention() {
     let wide = |axis: usize| points.iter().map(|p| p[axis].as_f64().unwrap().powi(2)).sum::<f64>();
     assert!(wide(0) >= wide(1) && wide(1) > 0.0);
 }
+
+#[cfg(unix)]
+#[test]
+fn a_bar_is_drawn_on_a_terminal_and_taken_away() {
+    use crate::common::pty::Pty;
+    let program = Path::new(env!("CARGO_BIN_EXE_tui-transformer"));
+    for (line, words) in
+        [("train water_class --steps 30", "/30  loss "), ("generate water_class --max-new 3 --json", " of 3 tokens, ")]
+    {
+        // Only standard error is the terminal of `sh`.
+        let script = format!("{} --lang en {line} > /dev/null", program.display());
+        let mut pty = Pty::spawn(Path::new("/bin/sh"), &["-c", &script], &[], (60, 8));
+        assert!(pty.finish().success());
+        let written = String::from_utf8_lossy(&pty.written()).into_owned();
+        assert!(written.contains("[#") && written.contains(words), "{line}: {written:?}");
+        assert_eq!(pty.text(), "", "{line}: {written:?}");
+        // Nothing of it is in what a program reads.
+        let output = command(&line.split(' ').collect::<Vec<_>>()).output().unwrap();
+        assert!(output.stderr.is_empty() && !output.stdout.contains(&0x1b) && !output.stdout.contains(&b'\r'));
+    }
+}
