@@ -1,5 +1,6 @@
 //! What `--round` changes, as text and as JSON: for `check`, `compare` without a reference, and `steps`.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::{self, Write};
 
@@ -114,7 +115,7 @@ impl OfSteps {
     ///
     /// # Errors
     /// A run that cannot run, or that another program computed.
-    pub(super) fn of(session: &Session, steps: &[Step], rounding: Rounding) -> Result<Self, Failure> {
+    pub(super) fn of(session: &Session, steps: &[Cow<'_, Step>], rounding: Rounding) -> Result<Self, Failure> {
         let mut of_runs: HashMap<usize, HashMap<NodeId, NodeError>> = HashMap::new();
         for step in steps {
             for run in step.views.iter().map(|v| v.run) {

@@ -1,5 +1,6 @@
 //! `steps`: the numbered steps of a run.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
@@ -45,11 +46,11 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     let session = common::open_at(&args.scenario, &args.inputs, global, args.detail, args.update, lang)?;
     let steps = common::steps(&session, args.run.as_deref())?;
     let mut out = BufWriter::new(io::stdout().lock());
-    let mut list = Vec::new();
+    let mut list: Vec<Cow<'_, Step>> = Vec::new();
     for step in steps.list() {
-        list.push(step.clone());
+        list.push(Cow::Borrowed(step));
         if args.expand {
-            list.extend(session.expand(step));
+            list.extend(session.expand(step).into_iter().map(Cow::Owned));
         }
     }
     let errors = global.rounding().map(|rounding| numerics::OfSteps::of(&session, &list, rounding)).transpose()?;
@@ -65,7 +66,7 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
             }
             json
         };
-        let json: Vec<serde_json::Value> = list.iter().map(one).collect();
+        let json: Vec<serde_json::Value> = list.iter().map(|s| one(s)).collect();
         serde_json::to_writer_pretty(&mut out, &json).map_err(io::Error::from)?;
         writeln!(out)?;
         out.flush()?;

@@ -99,7 +99,7 @@ fn paragraphs(text: &LocalizedText) -> String {
 }
 
 fn given(en: &str, zh: &str) -> LocalizedText {
-    LocalizedText::Given { en: en.to_owned(), zh: zh.to_owned() }
+    LocalizedText::Given { en: en.into(), zh: zh.into() }
 }
 
 impl Book<'_> {

@@ -132,15 +132,15 @@ pub(super) fn recorded_steps(
     let (mut last, mut section, mut part) = (None, 0, 0);
     let mut steps = Vec::with_capacity(program.len());
     for (id, node) in program.nodes() {
-        let name = node.path.to_string();
-        let module = phase(&name, given, &modules);
+        let name = &node.path;
+        let module = phase(name, given, &modules);
         if last.as_ref() == Some(&module) {
             part += 1;
         } else {
             (section, part) = (section + 1, 1);
             last = Some(module.clone());
         }
-        let Ok(view) = View::new(program, run, id, name.clone(), Slice::all()) else {
+        let Ok(view) = View::new(program, run, id, &**name, Slice::all()) else {
             continue;
         };
         let note = Msg::new("recording.note").arg("shape", node.shape).arg("type", stored(id));
@@ -149,7 +149,7 @@ pub(super) fn recorded_steps(
             section: format!("{section}.{part}"),
             phase: module,
             run,
-            title: LocalizedText::Given { en: name.clone(), zh: name },
+            title: LocalizedText::Given { en: Arc::clone(name), zh: Arc::clone(name) },
             note: LocalizedText::Message(note),
             formula: String::new(),
             views: vec![view],

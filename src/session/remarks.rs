@@ -15,7 +15,7 @@ pub(super) fn given(t: &schema::Text) -> LocalizedText {
     if t.en.is_empty() && t.zh.is_empty() {
         LocalizedText::Empty
     } else {
-        LocalizedText::Given { en: t.en.clone(), zh: t.zh.clone() }
+        LocalizedText::Given { en: t.en.as_str().into(), zh: t.zh.as_str().into() }
     }
 }
 

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use super::generation::frames;
 use super::recorded::recorded_steps;
 use super::{RunKind, Session};
@@ -29,39 +31,38 @@ pub struct ShownCell {
 #[derive(Clone, Debug, Default)]
 pub struct Steps {
     list: Vec<Step>,
-    places: HashMap<(usize, NodeId), Vec<usize>>,
+    /// Most tensors are in one step: a recording may have a million of them.
+    places: HashMap<(usize, NodeId), SmallVec<[usize; 2]>>,
     /// Step and view of each symbol, in order.
-    symbols: HashMap<String, Vec<(usize, usize)>>,
+    symbols: HashMap<String, SmallVec<[(usize, usize); 1]>>,
 }
 
 impl Steps {
     /// Indexes a list.
     pub fn new(list: Vec<Step>) -> Self {
-        Self::with_symbols(list, &|_, _| None)
-    }
-
-    /// Indexes a list whose symbols may have a meaning apart from it: `defined` gives what a symbol names in a run.
-    pub fn with_symbols(mut list: Vec<Step>, defined: &dyn Fn(usize, &str) -> Option<(NodeId, ResolvedSlice)>) -> Self {
-        name_wholes(&mut list, defined);
-        let mut symbols: HashMap<String, Vec<(usize, usize)>> = HashMap::new();
-        let mut places: HashMap<(usize, NodeId), Vec<usize>> = HashMap::new();
+        let mut symbols: HashMap<String, SmallVec<[(usize, usize); 1]>> = HashMap::new();
+        let mut places: HashMap<(usize, NodeId), SmallVec<[usize; 2]>> = HashMap::new();
         for (i, step) in list.iter().enumerate() {
-            for view in &step.views {
+            for (v, view) in step.views.iter().enumerate() {
                 let steps = places.entry((view.run, view.node)).or_default();
                 if steps.last() != Some(&i) {
                     steps.push(i);
                 }
-            }
-            for (v, view) in step.views.iter().enumerate() {
                 symbols.entry(view.symbol.clone()).or_default().push((i, v));
             }
         }
         Self { list, places, symbols }
     }
 
+    /// Indexes a list whose symbols may have a meaning apart from it: `defined` gives what a symbol names in a run.
+    pub fn with_symbols(mut list: Vec<Step>, defined: &dyn Fn(usize, &str) -> Option<(NodeId, ResolvedSlice)>) -> Self {
+        name_wholes(&mut list, defined);
+        Self::new(list)
+    }
+
     /// Where `symbol` is shown, as steps and views, in order.
     pub fn symbol(&self, symbol: &str) -> &[(usize, usize)] {
-        self.symbols.get(symbol).map_or(&[], Vec::as_slice)
+        self.symbols.get(symbol).map_or(&[], SmallVec::as_slice)
     }
 
     /// All symbols, in no order.
@@ -81,7 +82,7 @@ impl Steps {
 
     /// Positions of the steps that show some of `node`, ascending.
     pub fn showing(&self, run: usize, node: NodeId) -> &[usize] {
-        self.places.get(&(run, node)).map_or(&[], Vec::as_slice)
+        self.places.get(&(run, node)).map_or(&[], SmallVec::as_slice)
     }
 
     /// Position of the first step that shows any part of `node`.
@@ -147,14 +148,18 @@ impl Session {
             let view = super::view(self, of, symbol, &spec.path, &spec.slice).ok().filter(|_| of == run)?;
             Some((view.node, view.cells))
         };
-        Steps::with_symbols(list, &defined)
+        if self.scenario.symbols.is_empty() { Steps::new(list) } else { Steps::with_symbols(list, &defined) }
     }
 
     /// Numbered steps of one run: those of the walkthrough, else an automatic plan.
     pub fn steps_of(&self, run: usize) -> Arc<Steps> {
         let mut made = self.run_steps.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let steps = made.entry(run).or_insert_with(|| {
-            let own: Vec<Step> = self.steps.list().iter().filter(|s| s.run == run).cloned().collect();
+            let list = self.steps.list();
+            if !list.is_empty() && list.iter().all(|s| s.run == run) {
+                return Arc::clone(&self.steps);
+            }
+            let own: Vec<Step> = list.iter().filter(|s| s.run == run).cloned().collect();
             Arc::new(self.index_steps(if own.is_empty() { self.own_plan(run) } else { own }))
         });
         Arc::clone(steps)

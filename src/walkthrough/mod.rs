@@ -10,6 +10,7 @@ mod plan;
 mod update;
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use crate::program::{Name, NodeId, Program, Role as Quantity, Site};
 use crate::tensor::slice::{Pick, ResolvedSlice, Slice};
@@ -31,9 +32,9 @@ pub enum LocalizedText {
     /// From the scenario, in both languages. Untrusted.
     Given {
         /// English.
-        en: String,
+        en: Arc<str>,
         /// Chinese.
-        zh: String,
+        zh: Arc<str>,
     },
     /// From the catalogue.
     Message(Msg),
@@ -59,7 +60,7 @@ impl LocalizedText {
             LocalizedText::Empty => String::new(),
             LocalizedText::Given { en, zh } => {
                 let (first, second) = if lang == Lang::Zh { (zh, en) } else { (en, zh) };
-                if first.is_empty() { second.clone() } else { first.clone() }
+                if first.is_empty() { second.to_string() } else { first.to_string() }
             }
             LocalizedText::Message(msg) => msg.render(lang),
             LocalizedText::At(msg, place) => msg.clone().arg("where", place.render(lang)).render(lang),
