@@ -21,14 +21,14 @@
 //! let weights = softmax(&mut b, "attention", scores, Shift::Always, false)?;
 //! let program = Arc::new(b.finish());
 //!
-//! // A run keeps every value.
+//! // A run keeps every value, and gives it as an array of `ndarray`.
 //! let matrix = |data: [f64; 4]| Value::Float(Tensor::new(Shape::new(&[2, 2]), data.to_vec()));
 //! let inputs: Bindings<f64> = HashMap::from([
 //!     ("q".into(), matrix([1.1, -0.79, 0.5, 2.0])),
 //!     ("k".into(), matrix([0.57, -1.21, 1.93, -1.02])),
 //! ]);
 //! let trace = run(&program, &inputs)?;
-//! assert!((trace.value(scores).get(0) - 1.5829).abs() < 1e-12);
+//! assert!((trace.value(scores).float().view()[[0, 0]] - 1.5829).abs() < 1e-12);
 //!
 //! // The derivation of a cell is its computation: operands in the order of arithmetic, which replay to the same bits.
 //! let arithmetic = derive(&trace, Cell { node: scores, flat: 0 });
@@ -53,6 +53,9 @@
 //! scenario → model → program → tensor        trace → {program, kernels, tensor}
 //! {walkthrough, explain} → trace             text: used by all, uses nothing
 //! ```
+
+/// The arrays that [`tensor::Tensor::view`] gives.
+pub use ndarray;
 
 #[doc(hidden)]
 pub mod app;

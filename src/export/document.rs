@@ -202,11 +202,11 @@ pub fn tensor(s: &Session, trace: &AnyTrace, view: &View) -> TensorDoc {
     let path = trace.program().node(view.node).path.to_string();
     let value = trace.value(view.node);
     let values = match &value {
-        AnyValue::F64(Value::Float(t)) => CellValues::F64(view.cells.flats().map(|i| t.at(i)).collect()),
-        AnyValue::F32(Value::Float(t)) => CellValues::F32(view.cells.flats().map(|i| t.at(i)).collect()),
+        AnyValue::F64(Value::Float(t)) => CellValues::F64(view.cells.copied(t)),
+        AnyValue::F32(Value::Float(t)) => CellValues::F32(view.cells.copied(t)),
         other => with_any!(AnyValue, other, v => match v {
-            Value::Bool(t) => CellValues::Bool(view.cells.flats().map(|i| t.data()[i]).collect()),
-            v => CellValues::Int(view.cells.flats().map(|i| v.get(i) as i64).collect()),
+            Value::Bool(t) => CellValues::Bool(view.cells.copied(t)),
+            v => CellValues::Int(view.cells.copied(v.int())),
         }),
     };
     let words = s.id_words(view.run, view.node);

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, Cursor, Write};
 
-use ndarray::{ArrayD, IxDyn};
 use ndarray_npy::{WritableElement, WriteNpyExt};
 use safetensors::Dtype;
 
@@ -62,9 +61,11 @@ pub fn write(kind: Kind, trace: &AnyTrace, nodes: &[NodeId], out: &mut dyn Write
 /// A node's value as an array of NumPy.
 fn array<T: Real + WritableElement>(trace: &Trace<T>, id: NodeId, out: &mut dyn Write) -> io::Result<()> {
     fn whole<E: crate::tensor::Elem + WritableElement>(t: &Tensor<E>, out: &mut dyn Write) -> io::Result<()> {
-        let array = ArrayD::from_shape_vec(IxDyn(t.shape().dims()), t.pieces().flatten().copied().collect())
-            .map_err(io::Error::other)?;
-        array.write_npy(out).map_err(io::Error::other)
+        if t.is_whole() {
+            return t.view().write_npy(out).map_err(io::Error::other);
+        }
+        let joined: Vec<E> = t.pieces().flatten().copied().collect();
+        Tensor::new(*t.shape(), joined).view().write_npy(out).map_err(io::Error::other)
     }
     match trace.value(id) {
         Value::Float(t) => whole(&t, out),

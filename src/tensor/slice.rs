@@ -3,6 +3,8 @@
 use std::fmt;
 use std::ops::Range;
 
+use ndarray::ArrayViewD;
+
 use super::{Axis, Elem, Shape, Tensor};
 
 /// A slice that cannot be read, or does not fit a shape.
@@ -265,10 +267,24 @@ impl ResolvedSlice {
         Some(out)
     }
 
-    /// The elements of `tensor` (of the shape this was resolved for) that the slice takes.
-    pub fn apply<E: Elem>(&self, tensor: &Tensor<E>) -> Tensor<E> {
-        let data = tensor.data();
-        Tensor::new(self.shape(), self.flats().map(|i| data[i]).collect::<Vec<_>>())
+    /// What the slice takes of `tensor` (of the shape this was resolved for).
+    pub fn view<'t, E: Elem>(&self, tensor: &'t Tensor<E>) -> ArrayViewD<'t, E> {
+        let mut view = tensor.view();
+        for (d, (range, kept)) in self.ranges.iter().zip(&self.kept).enumerate().rev() {
+            match kept {
+                true => view.slice_axis_inplace(ndarray::Axis(d), range.clone().into()),
+                false => view = view.index_axis_move(ndarray::Axis(d), range.start),
+            }
+        }
+        view
+    }
+
+    /// The same, copied row-major, of a tensor that grew too.
+    pub fn copied<E: Elem>(&self, tensor: &Tensor<E>) -> Vec<E> {
+        if !tensor.is_whole() {
+            return self.flats().map(|i| tensor.at(i)).collect();
+        }
+        self.view(tensor).iter().copied().collect()
     }
 }
 
@@ -282,8 +298,10 @@ mod tests {
 
     fn values(text: &str) -> (Vec<usize>, Vec<i64>) {
         let whole = Tensor::new(shape(), (0..12).collect::<Vec<i64>>());
-        let part = Slice::parse(text).expect("a slice").resolve(&shape()).expect("inside").apply(&whole);
-        (part.shape().dims().to_vec(), part.data().to_vec())
+        let part = Slice::parse(text).expect("a slice").resolve(&shape()).expect("inside");
+        let flats: Vec<i64> = part.flats().map(|i| whole.data()[i]).collect();
+        assert_eq!((part.view(&whole).shape(), part.copied(&whole)), (part.shape().dims(), flats));
+        (part.shape().dims().to_vec(), part.copied(&whole))
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::fmt::{self, Debug};
 use std::sync::{Arc, OnceLock};
 
+use ndarray::ArrayViewD;
 use serde::{Deserialize, Serialize};
 
 use super::arena::{Memory, Pool};
@@ -176,6 +177,13 @@ impl<E: Elem> Tensor<E> {
     /// one after the other goes by [`pieces`](Tensor::pieces), what reads single ones by [`at`](Tensor::at).
     pub fn data(&self) -> &[E] {
         self.data.as_slice()
+    }
+
+    /// The elements as an array of `ndarray`; what its axes are is in [`shape`](Tensor::shape). It copies what
+    /// [`data`](Tensor::data) copies: nothing, but for a tensor that grew.
+    #[expect(clippy::missing_panics_doc, reason = "a tensor has as many elements as its shape says")]
+    pub fn view(&self) -> ArrayViewD<'_, E> {
+        ArrayViewD::from_shape(self.shape.dims(), self.data()).expect("as many elements as the shape says")
     }
 
     /// Whether [`data`](Tensor::data) copies nothing.

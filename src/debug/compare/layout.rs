@@ -168,33 +168,26 @@ impl Axes {
             Atom::Axis(name) => sizes[name],
             Atom::Pick { of: n, .. } => n.unwrap_or(of),
         };
-        // Distance between neighbours of each axis, and where the picked elements begin.
-        let (mut strides, mut start, mut step) = (HashMap::new(), 0, 1);
-        for (group, &length) in self.left.iter().zip(&found).rev() {
-            for atom in group.iter().rev() {
-                match atom {
-                    Atom::Axis(name) => drop(strides.insert(name.as_str(), step)),
-                    Atom::Pick { at, .. } => start += at * step,
-                }
-                step *= size(atom, length);
+        let atoms = || self.left.iter().zip(&found).flat_map(|(group, n)| group.iter().map(|atom| (atom, *n)));
+        let split: Vec<usize> = atoms().map(|(atom, n)| size(atom, n)).collect();
+        let mut view = tensor.view().into_shape_with_order(split).ok()?;
+        let mut names = Vec::new();
+        for (d, (atom, _)) in atoms().collect::<Vec<_>>().into_iter().enumerate().rev() {
+            match atom {
+                Atom::Axis(name) => names.insert(0, name),
+                Atom::Pick { at, .. } if *at < view.shape()[d] => view = view.index_axis_move(ndarray::Axis(d), *at),
+                Atom::Pick { .. } => return None,
             }
         }
-        let order: Vec<(usize, usize)> = (self.right.iter().flatten())
-            .filter_map(|atom| match atom {
-                Atom::Axis(name) => Some((sizes[name], strides[name.as_str()])),
-                Atom::Pick { .. } => None,
-            })
-            .collect();
-        let data: Vec<f64> = (0..wanted.len())
-            .map(|flat| {
-                let (mut left, mut at) = (flat, start);
-                for &(n, stride) in order.iter().rev() {
-                    at += left % n * stride;
-                    left /= n;
-                }
-                tensor.data()[at]
-            })
-            .collect();
+        let place = |atom: &Atom| match atom {
+            Atom::Axis(name) => names.iter().position(|n| *n == name),
+            Atom::Pick { .. } => None,
+        };
+        let order: Vec<usize> = self.right.iter().flatten().filter_map(place).collect();
+        if order.len() != names.len() {
+            return None;
+        }
+        let data: Vec<f64> = view.permuted_axes(order).iter().copied().collect();
         Some(Tensor::new(*wanted, data))
     }
 

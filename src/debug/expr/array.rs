@@ -3,14 +3,14 @@
 use std::fmt;
 use std::sync::Arc;
 
+use ndarray::{ArrayViewD, IxDyn, ShapeBuilder};
 use smallvec::SmallVec;
 
 use crate::program::NodeId;
 use crate::tensor::slice::ResolvedSlice;
-use crate::tensor::{Axis, MAX_RANK, Real, Shape, Value};
+use crate::tensor::{Axis, MAX_RANK, Shape, Value};
 use crate::trace::AnyValue;
 use crate::trace::derive::Cell;
-use crate::with_any;
 
 /// A value: a scalar, or a tensor of at most [`MAX_RANK`] axes.
 #[derive(Clone)]
@@ -32,6 +32,29 @@ pub(super) type Scan<'s> = &'s mut dyn FnMut(&mut dyn FnMut(f64));
 enum Source {
     Own(Arc<[f64]>),
     Recorded(AnyValue),
+}
+
+/// Calls `$body` with the numbers of an array as a `$view` of `ndarray`, and what makes an f64 of an element.
+macro_rules! with_view {
+    ($array:expr, $view:ident, $number:ident => $body:expr) => {{
+        macro_rules! of {
+            ($data:expr, $to:expr) => {{
+                let ($view, $number) = ($array.view($data), $to);
+                $body
+            }};
+        }
+        match &$array.source {
+            Source::Own(data) => of!(data, |x: f64| x),
+            Source::Recorded(AnyValue::F32(Value::Float(t))) => of!(t.data(), f64::from),
+            Source::Recorded(AnyValue::F64(Value::Float(t))) => of!(t.data(), |x: f64| x),
+            Source::Recorded(AnyValue::F32(Value::Int(t)) | AnyValue::F64(Value::Int(t))) => {
+                of!(t.data(), |x| x as f64)
+            }
+            Source::Recorded(AnyValue::F32(Value::Bool(t)) | AnyValue::F64(Value::Bool(t))) => {
+                of!(t.data(), |x| f64::from(u8::from(x)))
+            }
+        }
+    }};
 }
 
 impl Array {
@@ -130,41 +153,15 @@ impl Array {
         self.read(self.offset(flat))
     }
 
-    /// Whether its numbers are contiguous.
-    fn is_contiguous(&self) -> bool {
-        let own = self.shape.strides();
-        (0..self.shape.rank()).all(|d| self.shape.dims()[d] <= 1 || self.strides[d] == own[d])
+    /// Its part of `data`.
+    fn view<'d, E>(&self, data: &'d [E]) -> ArrayViewD<'d, E> {
+        let (dims, strides) = (self.shape.dims(), &self.strides[..self.shape.rank()]);
+        ArrayViewD::from_shape(IxDyn(dims).strides(IxDyn(strides)), &data[self.start..]).expect("a part is inside")
     }
 
     /// Shows all its numbers, in row-major order.
     pub fn scan(&self, see: &mut dyn FnMut(f64)) {
-        fn floats<T: Real>(data: &[T], see: &mut dyn FnMut(f64)) {
-            for x in data {
-                see(x.to_f64());
-            }
-        }
-        let n = self.shape.len();
-        if self.is_contiguous() {
-            let range = self.start..self.start + n;
-            match &self.source {
-                Source::Own(data) => return data[range].iter().for_each(|x| see(*x)),
-                Source::Recorded(v) => {
-                    with_any!(AnyValue, v, v => if let Value::Float(t) = v {
-                        return floats(&t.data()[range], see);
-                    });
-                }
-            }
-        }
-        self.scan_fibre(self.start, 0, see);
-    }
-
-    fn scan_fibre(&self, start: usize, axis: usize, see: &mut dyn FnMut(f64)) {
-        if axis == self.shape.rank() {
-            return see(self.read(start));
-        }
-        for i in 0..self.shape.dims()[axis] {
-            self.scan_fibre(start + i * self.strides[axis], axis + 1, see);
-        }
+        with_view!(self, view, number => view.iter().for_each(|x| see(number(*x))));
     }
 
     /// All its numbers, in row-major order.
@@ -194,18 +191,13 @@ impl Array {
         let Some(axis) = axis else {
             return Self::scalar(fold(&mut |see| self.scan(see)));
         };
-        let mut starts = self.clone();
-        starts.drop_axis(axis);
-        let (len, stride) = (self.shape.dims()[axis], self.strides[axis]);
-        let mut data = Vec::with_capacity(starts.shape.len());
-        for flat in 0..starts.shape.len() {
-            let at = starts.shape.unflat(flat);
-            let start = self.start + (0..starts.shape.rank()).map(|d| at[d] * starts.strides[d]).sum::<usize>();
-            data.push(fold(&mut |see| {
-                (0..len).for_each(|i| see(self.read(start + i * stride)));
-            }));
-        }
-        Self::new(starts.shape, data)
+        let mut rest = self.clone();
+        rest.drop_axis(axis);
+        let mut data = Vec::with_capacity(rest.shape.len());
+        with_view!(self, view, number => for fibre in view.lanes(ndarray::Axis(axis)) {
+            data.push(fold(&mut |see| fibre.iter().for_each(|x| see(number(*x)))));
+        });
+        Self::new(rest.shape, data)
     }
 
     fn drop_axis(&mut self, axis: usize) {
@@ -253,17 +245,12 @@ impl Array {
     pub(super) fn zip(&self, other: &Self, shape: Shape, f: impl Fn(f64, f64) -> f64) -> Self {
         let (a, b) = (self.spread(&shape), other.spread(&shape));
         let mut data = Vec::with_capacity(shape.len());
-        let mut other = Vec::new();
         // A scalar next to a large tensor is the common case.
         if let (true, Some(y)) = (shape.same_dims(&self.shape), other_number(&b, &shape)) {
             self.scan(&mut |x| data.push(f(x, y)));
         } else {
-            b.scan(&mut |y| other.push(y));
-            let mut i = 0;
-            a.scan(&mut |x| {
-                data.push(f(x, other[i]));
-                i += 1;
-            });
+            let mut others = b.to_vec().into_iter();
+            a.scan(&mut |x| data.extend(others.next().map(|y| f(x, y))));
         }
         Self::new(shape, data)
     }

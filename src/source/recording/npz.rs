@@ -4,6 +4,7 @@ use std::io::{Cursor, Read};
 use std::sync::{Arc, LazyLock};
 
 use memmap2::Mmap;
+use ndarray::{ArrayViewD, ShapeBuilder};
 use regex::Regex;
 use safetensors::Dtype;
 use zip::{CompressionMethod, ZipArchive};
@@ -191,17 +192,12 @@ impl Member {
 
 /// Elements that lie columns first, as rows first.
 fn rows_first(data: &[u8], shape: &Shape, size: usize) -> Vec<u8> {
-    let mut strides = [0; MAX_RANK];
-    let mut step = 1;
-    for (stride, n) in strides.iter_mut().zip(shape.dims()) {
-        *stride = step;
-        step *= n;
+    let mut dims = vec![size];
+    dims.extend(shape.dims());
+    let Ok(mut bytes) = ArrayViewD::from_shape(dims.f(), data) else { return Vec::new() };
+    // The bytes of an element are next to each other before and after.
+    for axis in 0..shape.rank() {
+        bytes.swap_axes(axis, axis + 1);
     }
-    let mut out = Vec::with_capacity(data.len());
-    for flat in 0..shape.len() {
-        let index = shape.unflat(flat);
-        let at: usize = (0..shape.rank()).map(|d| index[d] * strides[d]).sum();
-        out.extend_from_slice(&data[at * size..][..size]);
-    }
-    out
+    bytes.iter().copied().collect()
 }
