@@ -1,7 +1,7 @@
 //! The model along its depth: how long the rows of the residual stream are, what each sublayer adds, and how large the
 //! gradients of each layer's parameters are. Padded rows are left out.
 
-use crate::program::{Block, Name, NodeId, Role, Side, Site};
+use crate::program::{Block, Name, NodeId, OnStream, Side, Site};
 use crate::session::{RunKind, Session};
 use crate::tensor::Axis;
 use crate::trace::RunError;
@@ -48,17 +48,12 @@ impl Kind {
 
 /// What a node of the stream is.
 fn kind(name: &Name) -> Option<Kind> {
-    if name.is_gradient() || !name.inner.is_empty() {
-        return None;
-    }
-    match (name.site, &name.role) {
-        (Site::Embedding(Some(_)), Role::Scaled | Role::Out) => Some(Kind::Embedding),
-        (Site::Layer(_, _, Block::SelfAttention | Block::CrossAttention | Block::FeedForward), Role::Out) => {
-            Some(Kind::Added)
-        }
-        (Site::Layer(_, _, Block::Layer), Role::Residual(_)) => Some(Kind::Residual),
-        (Site::Layer(_, _, Block::Norm(_) | Block::PostNorm(_)) | Site::FinalNorm(_), Role::Out) => Some(Kind::Norm),
-        _ => None,
+    match name.on_stream()? {
+        OnStream::Scaled | OnStream::Embedding => Some(Kind::Embedding),
+        OnStream::Added => Some(Kind::Added),
+        OnStream::Residual(_) => Some(Kind::Residual),
+        OnStream::Norm(_) | OnStream::FinalNorm => Some(Kind::Norm),
+        OnStream::EmbeddingNorm => None,
     }
 }
 

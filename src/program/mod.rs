@@ -39,7 +39,7 @@ pub use name::{Block, Local, Name, Pass, Role, Side, Site, Stack, Step, Within};
 pub use op::{Affine, Binary, Constant, Leaf, Mask, Op, Order, Pick, Random, RandomKind, Reduction, Unary, reason};
 use parameter::Declared;
 pub use parameter::{ParamRole, ParamSpec};
-pub use part::Part;
+pub use part::{OnStream, Part};
 pub use serial::{Blob, ProgramDoc};
 
 /// A node of a program.

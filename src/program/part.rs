@@ -1,6 +1,7 @@
 //! Which part of a model's computation a role belongs to, decided for every [`Role`]: a new one does not compile
 //! until it has its part, and with it what labels, lints and plans make of it.
 
+use super::name::{Block, Name, Site};
 use super::role::{Role, Step};
 
 /// A part of the computation.
@@ -195,6 +196,62 @@ impl Role {
     /// Whether it is a norm inside a block.
     pub fn is_norm(&self) -> bool {
         matches!(self.part(), Part::QueryNorm | Part::KeyNorm)
+    }
+}
+
+/// What a tensor of the residual stream is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnStream {
+    /// The embedding that enters the first layer; scaled, its positions not added yet.
+    Scaled,
+    /// The same after all that is added.
+    Embedding,
+    /// The same after its norm.
+    EmbeddingNorm,
+    /// What a sublayer adds.
+    Added,
+    /// The sum after sublayer n, counted from 1.
+    Residual(u32),
+    /// The output of the norm of sublayer n, before or after it.
+    Norm(u32),
+    /// The output of the norm after the last layer.
+    FinalNorm,
+}
+
+impl Name {
+    /// What of the residual stream it is, of the forward pass: decided for every [`Site`] and [`Block`].
+    pub fn on_stream(&self) -> Option<OnStream> {
+        if self.is_derived() || !self.inner.is_empty() {
+            return None;
+        }
+        let out = |what: OnStream| (self.role == Role::Out).then_some(what);
+        match (self.site, &self.role) {
+            (Site::Embedding(Some(_)), Role::Scaled) => Some(OnStream::Scaled),
+            (Site::Embedding(Some(_)), _) => out(OnStream::Embedding),
+            (Site::EmbeddingNorm(_), _) => out(OnStream::EmbeddingNorm),
+            (Site::Layer(_, _, Block::Layer), Role::Residual(n)) => Some(OnStream::Residual(*n)),
+            (Site::Layer(_, _, Block::SelfAttention | Block::CrossAttention | Block::FeedForward), _) => {
+                out(OnStream::Added)
+            }
+            (Site::Layer(_, _, Block::Norm(n) | Block::PostNorm(n)), _) => out(OnStream::Norm(n)),
+            (Site::FinalNorm(_), _) => out(OnStream::FinalNorm),
+            (
+                Site::Layer(_, _, Block::Layer)
+                | Site::Root
+                | Site::Vocabulary
+                | Site::Embedding(None)
+                | Site::Stack(_)
+                | Site::Rotary(_)
+                | Site::Output
+                | Site::Pooler
+                | Site::Classifier
+                | Site::Loss
+                | Site::Beam
+                | Site::Next
+                | Site::Cache(_),
+                _,
+            ) => None,
+        }
     }
 }
 

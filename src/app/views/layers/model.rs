@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::app::navigator::{Navigator, TableModel};
 use crate::app::row_facts::RowFacts;
 use crate::app::views::heads::tables_of;
-use crate::program::{Block, Name, NodeId, Role, Side, Site, Stack};
+use crate::program::{Block, Name, NodeId, OnStream, Role, Side, Site, Stack};
 use crate::tensor::Axis;
 use crate::text::{Lang, Msg};
 
@@ -52,13 +52,15 @@ impl Stream {
             for (id, node) in program.nodes() {
                 let name = &node.name;
                 let of_call = name.call.is_none_or(|of| here.call == Some(of));
-                let embedded = matches!(name.site, Site::Embedding(Some(_)));
-                let on_stream = match name.last() {
-                    Role::Residual(_) => true,
-                    Role::Out => embedded || name.site.is_norm(),
-                    _ => false,
-                };
-                if of_call && on_stream && !name.is_derived() && name.site.side() == Some(side) {
+                let stage = name.on_stream().is_some_and(|of| match of {
+                    OnStream::Scaled | OnStream::Added => false,
+                    OnStream::Embedding
+                    | OnStream::EmbeddingNorm
+                    | OnStream::Residual(_)
+                    | OnStream::Norm(_)
+                    | OnStream::FinalNorm => true,
+                });
+                if stage && of_call && name.site.side() == Some(side) {
                     let same = |s: &&Stage| program.node(s.node).shape.same_dims(&node.shape);
                     let before = stages.last().filter(same).map(|s| s.node);
                     stages.push(Stage { node: id, path: node.path.to_string(), before });

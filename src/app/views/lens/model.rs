@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::app::lens_table::{LensTable, Way};
 use crate::app::navigator::Navigator;
-use crate::program::{Block, Name, NodeId, Program, Role, Side, Site};
+use crate::program::{Name, NodeId, OnStream, Program, Role, Side, Site};
 use crate::tensor::Axis;
 use crate::text::{Lang, Msg, tr};
 use crate::trace::between;
@@ -118,14 +118,13 @@ pub fn stages(program: &Program, head: NodeId, side: Side) -> Vec<Stage> {
     let mut all: Vec<Stage> = Vec::new();
     for (id, node) in program.nodes().take_while(|(id, _)| *id <= head) {
         let name = &node.name;
-        if name.call != call || name.is_derived() || name.site.side() != Some(side) {
+        let Some(stage) = name.on_stream().filter(|_| name.call == call && name.site.side() == Some(side)) else {
             continue;
-        }
-        let after = match (name.site, name.last()) {
-            (Site::Embedding(Some(_)) | Site::EmbeddingNorm(_), Role::Out) => None,
-            (Site::Layer(_, layer, Block::Layer), Role::Residual(k)) => Some((layer, *k)),
-            (Site::Layer(_, layer, Block::Norm(k) | Block::PostNorm(k)), Role::Out) => Some((layer, k)),
-            _ => continue,
+        };
+        let after = match stage {
+            OnStream::Embedding | OnStream::EmbeddingNorm => None,
+            OnStream::Residual(k) | OnStream::Norm(k) => name.site.layer().map(|(_, layer)| (layer, k)),
+            OnStream::Scaled | OnStream::Added | OnStream::FinalNorm => continue,
         };
         match all.last_mut().filter(|s| s.after == after) {
             // The last one of a sublayer is what goes on.
