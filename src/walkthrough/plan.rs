@@ -164,16 +164,35 @@ fn stage_key(program: &Program, id: NodeId, detail: Detail) -> StageKey {
         | ScopeKind::Update => {}
     }
     let grouped = detail == Detail::Grouped;
-    let role = name.last();
+    match reading(name.last()).0 {
+        Some(Group::Projections | Group::Rotated) if !grouped => StageKey::Node(id),
+        Some(Group::Waves) if !matches!(name.site, Site::Rotary(_)) => StageKey::Node(id),
+        Some(Group::Out) if !name.site.is_attention() => StageKey::Node(id),
+        Some(of) => group(of),
+        None => StageKey::Node(id),
+    }
+}
+
+/// The stage that a role shares with its neighbours, and its symbol where it has one.
+fn reading(role: &Role) -> (Option<Group>, Option<&'static str>) {
     match (role.part(), role) {
-        (Part::Scores, Role::ScoresRaw | Role::Scores | Role::MaskedScores)
-        | (Part::Mask, Role::Mask | Role::MaskBias) => group(Group::Scores),
-        (Part::Queries | Part::Keys, Role::Query | Role::Key | Role::Value) if grouped => group(Group::Projections),
-        (Part::Queries | Part::Keys, Role::QueryRotated | Role::KeyRotated) if grouped => group(Group::Rotated),
-        (Part::Position, Role::Sin | Role::Cos) if matches!(name.site, Site::Rotary(_)) => group(Group::Waves),
-        (Part::Block, Role::Concat | Role::Out) if name.site.is_attention() => group(Group::Out),
-        (Part::Output, Role::Argmax | Role::PredictedProbs) => group(Group::Prediction),
-        (Part::Embedding, Role::Lookup) | (Part::Norm, Role::Scaled) => group(Group::Lookup),
+        (Part::Queries, Role::Query) => (Some(Group::Projections), Some("Q")),
+        (Part::Keys, Role::Key) => (Some(Group::Projections), Some("K")),
+        (Part::Keys, Role::Value) => (Some(Group::Projections), Some("V")),
+        (Part::Queries, Role::QueryRotated) | (Part::Keys, Role::KeyRotated) => (Some(Group::Rotated), None),
+        (Part::Scores, Role::ScoresRaw) | (Part::Mask, Role::Mask | Role::MaskBias) => (Some(Group::Scores), None),
+        (Part::Scores, Role::Scores | Role::MaskedScores) => (Some(Group::Scores), Some("score")),
+        (Part::Softmax, Role::Weights) => (None, Some("A")),
+        (Part::Context, Role::Context) => (None, Some("O")),
+        (Part::Position, Role::Sin | Role::Cos) => (Some(Group::Waves), None),
+        (Part::Block, Role::Concat) => (Some(Group::Out), Some("Concat")),
+        (Part::Block, Role::Out) => (Some(Group::Out), None),
+        (Part::FeedForward, Role::Hidden) => (None, Some("H")),
+        (Part::FeedForward, Role::Act) => (None, Some("R")),
+        (Part::Output, Role::Logits) => (None, Some("Logits")),
+        (Part::Output, Role::Probs) => (None, Some("P")),
+        (Part::Output, Role::Argmax | Role::PredictedProbs) => (Some(Group::Prediction), None),
+        (Part::Embedding, Role::Lookup) | (Part::Norm, Role::Scaled) => (Some(Group::Lookup), None),
         (
             Part::Block
             | Part::Parameter
@@ -198,7 +217,7 @@ fn stage_key(program: &Program, id: NodeId, detail: Detail) -> StageKey {
             | Part::Arithmetic
             | Part::Unlisted,
             _,
-        ) => StageKey::Node(id),
+        ) => (None, None),
     }
 }
 
@@ -234,54 +253,22 @@ pub(super) fn symbol_of(name: &Name, slice: &Slice) -> String {
     let place = if name.inner.is_empty() { name.site } else { Site::Root };
     let role = name.last();
     let in_ffn = matches!(place, Site::Layer(_, _, Block::FeedForward));
-    let stem = match (role.part(), role) {
-        (Part::Queries, Role::Query) => "Q",
-        (Part::Keys, Role::Key) => "K",
-        (Part::Keys, Role::Value) => "V",
-        (Part::Scores, Role::Scores | Role::MaskedScores) => "score",
-        (Part::Softmax, Role::Weights) => "A",
-        (Part::Context, Role::Context) => "O",
-        (Part::Block, Role::Concat) => "Concat",
-        (Part::Block, Role::Out) => match place {
+    let stem = match role {
+        Role::Out => match place {
             Site::Layer(_, _, Block::SelfAttention) => "AttnOut",
             Site::Layer(_, _, Block::CrossAttention) => "CrossOut",
             Site::Layer(_, _, Block::FeedForward) => "F",
             site if site.is_norm() || name.role.is_norm() => "LN",
             _ => return numbered(&name.tail(2), slice),
         },
-        (Part::FeedForward, Role::Hidden) if in_ffn => "H",
-        (Part::FeedForward, Role::Act) if in_ffn => "R",
-        (Part::Output, Role::Logits) if place == Site::Output => "Logits",
-        (Part::Output, Role::Probs) if place == Site::Output => "P",
-        (Part::Parameter, Role::Weight) if place == Site::Embedding(None) => "E",
-        (Part::Parameter, Role::Weight | Role::Bias | Role::Gamma | Role::Beta) | (Part::Embedding, Role::Ids) => {
-            return numbered(&name.tail(2), slice);
-        }
-        (
-            Part::Block
-            | Part::Parameter
-            | Part::Queries
-            | Part::Keys
-            | Part::QueryNorm
-            | Part::KeyNorm
-            | Part::QueriesOfScores
-            | Part::KeysOfScores
-            | Part::Scores
-            | Part::Mask
-            | Part::Softmax
-            | Part::Context
-            | Part::Norm
-            | Part::FeedForward
-            | Part::Residual
-            | Part::Embedding
-            | Part::Position
-            | Part::Output
-            | Part::Decoding
-            | Part::Optimiser
-            | Part::Arithmetic
-            | Part::Unlisted,
-            _,
-        ) => return numbered(&name.tail(1), slice),
+        Role::Weight if place == Site::Embedding(None) => "E",
+        Role::Weight | Role::Bias | Role::Gamma | Role::Beta | Role::Ids => return numbered(&name.tail(2), slice),
+        Role::Hidden | Role::Act if !in_ffn => return numbered(&name.tail(1), slice),
+        Role::Logits | Role::Probs if place != Site::Output => return numbered(&name.tail(1), slice),
+        role => match reading(role).1 {
+            Some(symbol) => symbol,
+            None => return numbered(&name.tail(1), slice),
+        },
     };
     numbered(stem, slice)
 }
