@@ -3,6 +3,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Serde, Value};
@@ -11,6 +12,7 @@ use regex::Regex;
 use serde::Serialize;
 use serde_json::ser::Formatter;
 use serde_json::{Map, Value as Json, json};
+use time::format_description::parse_strftime_owned;
 
 use super::json;
 use crate::source::{Gguf, Tokenizer};
@@ -29,6 +31,8 @@ pub struct Chat {
     /// What the template is in, for messages.
     file: String,
     tokens: Map<String, Json>,
+    /// What a template that writes the date takes for now.
+    date: Option<SystemTime>,
 }
 
 impl Chat {
@@ -63,7 +67,7 @@ impl Chat {
             let template = config.get("chat_template").and_then(default).ok_or_else(|| none(source))?;
             (source.join("tokenizer_config.json"), template.to_owned())
         };
-        Ok(Self { template, file: file.to_string_lossy().into_owned(), tokens })
+        Ok(Self { template, file: file.to_string_lossy().into_owned(), tokens, date: None })
     }
 
     fn of_gguf(header: &Gguf, source: &Path) -> Result<Self, Msg> {
@@ -82,7 +86,14 @@ impl Chat {
             tokenizer.token(u32::try_from(header.get(&key)?.int()?).ok()?)
         };
         let tokens = SPECIAL.iter().filter_map(|name| Some(((*name).to_owned(), Json::from(token(name)?))));
-        Ok(Self { template, tokens: tokens.collect(), file })
+        Ok(Self { template, tokens: tokens.collect(), file, date: None })
+    }
+
+    /// The same on another date than today's, which is that of UTC.
+    #[must_use]
+    pub fn on(mut self, date: SystemTime) -> Self {
+        self.date = Some(date);
+        self
     }
 
     /// The text of a conversation in which `user` was said after the instructions `system`, up to where the answer begins.
@@ -100,6 +111,12 @@ impl Chat {
         env.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
         env.add_function("raise_exception", |why: String| -> Result<(), Error> {
             Err(Error::new(ErrorKind::InvalidOperation, why))
+        });
+        let date = time::OffsetDateTime::from(self.date.unwrap_or_else(SystemTime::now));
+        env.add_function("strftime_now", move |format: &str| -> Result<String, Error> {
+            let wrong = |why: String| Error::new(ErrorKind::InvalidOperation, why);
+            let format = parse_strftime_owned(format).map_err(|e| wrong(e.to_string()))?;
+            date.format(&format).map_err(|e| wrong(e.to_string()))
         });
         env.add_filter("tojson", |value: Value| python_json(&value));
         let message = |role: &str, content: &str| json!({"role": role, "content": content});

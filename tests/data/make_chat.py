@@ -3,9 +3,11 @@
 
 usage: make_chat.py OUT
 """
+import datetime
 import json
 import sys
 
+from transformers.utils import chat_template_utils
 from transformers.utils.chat_template_utils import render_jinja_template
 
 CHATML = """{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}{{ '<|im_start|>system
@@ -37,9 +39,57 @@ BLOCKS = """{%- set ns = namespace(system='', turns=0) %}
 {{ eos_token }}>
 {%- endif %}
 """
+# The shape of Llama 3.2's own: the date where the template can have it.
+LLAMA32 = """{{- bos_token }}
+{%- if custom_tools is defined %}
+    {%- set tools = custom_tools %}
+{%- endif %}
+{%- if not date_string is defined %}
+    {%- if strftime_now is defined %}
+        {%- set date_string = strftime_now("%d %b %Y") %}
+    {%- else %}
+        {%- set date_string = "26 Jul 2024" %}
+    {%- endif %}
+{%- endif %}
+{%- if not tools is defined %}
+    {%- set tools = none %}
+{%- endif %}
+{%- if messages[0]['role'] == 'system' %}
+    {%- set system_message = messages[0]['content']|trim %}
+    {%- set messages = messages[1:] %}
+{%- else %}
+    {%- set system_message = "" %}
+{%- endif %}
+{{- "<|start_header_id|>system<|end_header_id|>\\n\\n" }}
+{%- if tools is not none %}
+    {{- "Environment: ipython\\n" }}
+{%- endif %}
+{{- "Cutting Knowledge Date: December 2023\\n" }}
+{{- "Today Date: " + date_string + "\\n\\n" }}
+{{- system_message }}
+{{- "<|eot_id|>" }}
+{%- for message in messages %}
+    {{- '<|start_header_id|>' + message['role'] + '<|end_header_id|>\\n\\n'+ message['content'] | trim + '<|eot_id|>' }}
+{%- endfor %}
+{%- if add_generation_prompt %}
+    {{- '<|start_header_id|>assistant<|end_header_id|>\\n\\n' }}
+{%- endif %}
+"""
+DATES = """{{ strftime_now('%Y-%m-%d %H:%M:%S %j %A %B %y %I %p %%') }}{{ messages[-1].content }}"""
+
+
+class Date(datetime.datetime):
+    """The date that tests take for now."""
+
+    @classmethod
+    def now(cls, tz=None):
+        return cls(2024, 12, 5, 8, 7, 6)
+
+
+chat_template_utils.datetime = Date
 TOKENS = {'bos_token': '<s>', 'eos_token': '</s>'}
 cases = []
-for name, template in dict(chatml=CHATML, llama3=LLAMA3, gemma=GEMMA, blocks=BLOCKS).items():
+for name, template in dict(chatml=CHATML, llama3=LLAMA3, gemma=GEMMA, blocks=BLOCKS, llama32=LLAMA32, dates=DATES).items():
     for system in (None, 'Be brief; 说中文 "ok".'):
         for user in ('Hello', '  What is 2+2?\nSay <b>it</b> & "why"\n'):
             messages = ([{'role': 'system', 'content': system}] if system else []) + [{'role': 'user', 'content': user}]
