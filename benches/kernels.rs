@@ -5,8 +5,8 @@ use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use tui_transformer::kernels::Mat;
-use tui_transformer::kernels::matmul::{self, PackedB};
-use tui_transformer::kernels::{Reduction, erf_slice, exp_slice, fold, matmul_batched, matmul_packed, tanh_slice};
+use tui_transformer::kernels::matmul;
+use tui_transformer::kernels::{Reduction, erf_slice, exp_slice, fold, matmul_batched, tanh_slice};
 use tui_transformer::tensor::Real;
 
 fn numbers<T: Real>(n: usize) -> Vec<T> {
@@ -32,10 +32,6 @@ fn product<T: Real>(c: &mut Criterion, name: &str, m: usize, k: usize, n: usize,
             bench.iter(|| matmul::run(kernel, black_box(x), black_box(w), &mut out));
         });
     }
-    let packed = PackedB::new(w);
-    group.bench_function("packed once", |bench| {
-        bench.iter(|| matmul_packed(black_box(x), &packed, &mut out));
-    });
     group.finish();
 }
 

@@ -1,8 +1,8 @@
 //! Products out of packed tiles.
 //!
 //! A is packed once a product, in groups of at most `mr` rows, `k`-major: step `p` of a group is its rows' elements
-//! `(·, p)` side by side. B is cut into panels of `nr` columns, packed `k`-major too, zero-padded to `nr`; either
-//! once and for all ([`PackedB`]) or block by block, into a buffer that stays in the first-level cache while every
+//! `(·, p)` side by side. B is cut into panels of `nr` columns, packed `k`-major too, zero-padded to `nr`,
+//! block by block, into a buffer that stays in the first-level cache while every
 //! group of A passes over it. A task owns a panel and a range of rows, so threads never share an element of C, and
 //! each element gets its blocks in order: the bits do not depend on how the work is split.
 
@@ -23,15 +23,6 @@ const FEW_ROWS: usize = 4;
 /// Vectors are loaded whole from a packed operand: it starts on a cache line.
 const LINE: usize = 64;
 
-/// Where a task finds its panels of B.
-#[derive(Clone, Copy)]
-pub(super) enum Right<'a, T> {
-    /// To be packed on the way.
-    Plain(Mat<'a, T>),
-    /// Packed, as [`pack_all`] leaves it.
-    Packed { data: &'a [T], n: usize },
-}
-
 /// C, shared by tasks that write disjoint parts of it.
 #[derive(Clone, Copy)]
 struct Shared<T>(*mut T);
@@ -47,12 +38,8 @@ impl<T> Shared<T> {
 }
 
 /// `out = a·b`. The caller has checked shapes and that views lie inside their data, and the tile's instruction set.
-pub(super) fn multiply<T: Tiled>(tile: Tile<T>, a: Mat<T>, b: Right<T>, out: &mut [T]) {
-    let (m, k) = (a.rows, a.cols);
-    let n = match b {
-        Right::Plain(b) => b.cols,
-        Right::Packed { n, .. } => n,
-    };
+pub(super) fn multiply<T: Tiled>(tile: Tile<T>, a: Mat<T>, b: Mat<T>, out: &mut [T]) {
+    let (m, k, n) = (a.rows, a.cols, b.cols);
     if k == 0 || m == 0 || n == 0 {
         out.fill(T::ZERO);
         return;
@@ -98,7 +85,7 @@ fn panel_rows<T: Tiled>(
     tile: Tile<T>,
     packed: &[T],
     (m, k, n): (usize, usize, usize),
-    b: Right<T>,
+    b: Mat<T>,
     panel: usize,
     (first, last): (usize, usize),
     c: Shared<T>,
@@ -107,7 +94,7 @@ fn panel_rows<T: Tiled>(
     let column = panel * nr;
     let columns = nr.min(n - column);
     debug_assert!(last <= m && first % mr == 0 && packed.len() == m * k);
-    if let (Right::Plain(b), Some(stream)) = (b, tile.stream.get(m - 1))
+    if let Some(stream) = tile.stream.get(m - 1)
         && b.row_stride == 1
         && columns.is_multiple_of(STREAM_COLUMNS)
     {
@@ -124,14 +111,8 @@ fn panel_rows<T: Tiled>(
     let mut edge = [T::ZERO; 12 * 32];
     for start in (0..k).step_by(BLOCK) {
         let kc = BLOCK.min(k - start);
-        let block: &[T] = match b {
-            Right::Packed { data, .. } => &data[(panel * k + start) * nr..][..kc * nr],
-            Right::Plain(b) => {
-                let buffer = aligned(&mut scratch, BLOCK * nr);
-                pack_block(tile, b, (start, kc), (column, columns), &mut buffer[..kc * nr]);
-                &buffer[..kc * nr]
-            }
-        };
+        let block = &mut aligned(&mut scratch, BLOCK * nr)[..kc * nr];
+        pack_block(tile, b, (start, kc), (column, columns), block);
         for row in (first..last).step_by(mr) {
             let rows = mr.min(m - row);
             let a = &packed[row * k + start * rows..][..kc * rows];
@@ -232,21 +213,4 @@ fn pack_block<T: Tiled>(
             }
         }
     }
-}
-
-/// All panels of B, one after the other, from a cache line on: `(memory, position of the first element)`.
-pub(super) fn pack_all<T: Tiled>(tile: Tile<T>, b: Mat<T>) -> (Vec<T>, usize) {
-    let (k, n) = (b.rows, b.cols);
-    let len = n.div_ceil(tile.nr) * tile.nr * k;
-    let mut memory = Vec::new();
-    let start = {
-        let packed = aligned(&mut memory, len);
-        packed.par_chunks_mut((k * tile.nr).max(1)).enumerate().for_each(|(panel, out)| {
-            let column = panel * tile.nr;
-            pack_block(tile, b, (0, k), (column, tile.nr.min(n - column)), out);
-        });
-        packed.as_ptr().addr()
-    };
-    let start = (start - memory.as_ptr().addr()) / size_of::<T>();
-    (memory, start)
 }

@@ -1,12 +1,11 @@
 //! Products of matrices, in the order of the contract.
 
 use std::any::TypeId;
-use std::mem::ManuallyDrop;
 use std::sync::OnceLock;
 
 use rayon::prelude::*;
 
-use super::gemm::{self, Right};
+use super::gemm;
 use super::mat::Mat;
 use super::processor::{self, Limit};
 use super::tile::{Tile, Tiled};
@@ -106,86 +105,8 @@ pub fn run<T: Real>(kernel: Kernel, a: Mat<T>, b: Mat<T>, out: &mut [T]) {
 fn run_as<T: Real, U: Tiled>(kernel: Kernel, a: Mat<T>, b: Mat<T>, out: &mut [T]) {
     let (a, b, out) = (a.cast::<U>(), b.cast::<U>(), cast_mut::<T, U>(out));
     match kernel.tile::<U>() {
-        Some(tile) => gemm::multiply(tile, a, Right::Plain(b), out),
+        Some(tile) => gemm::multiply(tile, a, b, out),
         None => untiled(kernel, a, b, out),
-    }
-}
-
-/// A right operand packed for the kernel in use, to be multiplied many times: the weights of a layer.
-#[derive(Debug)]
-pub struct PackedB<T> {
-    k: usize,
-    n: usize,
-    kernel: Kernel,
-    memory: Vec<T>,
-    start: usize,
-}
-
-impl<T: Real> PackedB<T> {
-    /// Packs `b`, which is k×n.
-    ///
-    /// # Panics
-    /// Where the view reaches outside its data.
-    pub fn new(b: Mat<T>) -> Self {
-        Self::for_kernel(best(), b)
-    }
-
-    pub(super) fn for_kernel(kernel: Kernel, b: Mat<T>) -> Self {
-        assert!(b.is_inside(), "a view reaches outside its data");
-        match T::PRECISION {
-            Precision::F32 => Self::pack::<f32>(kernel, b),
-            Precision::F64 => Self::pack::<f64>(kernel, b),
-        }
-    }
-
-    fn pack<U: Tiled>(kernel: Kernel, b: Mat<T>) -> Self {
-        let (k, n) = (b.rows, b.cols);
-        let (memory, start) = if let Some(tile) = kernel.tile::<U>() {
-            let (memory, start) = gemm::pack_all(tile, b.cast::<U>());
-            (cast_vec::<U, T>(memory), start)
-        } else {
-            let element = |i: usize| b.data[i / n * b.row_stride + i % n * b.col_stride];
-            ((0..k * n).map(element).collect(), 0)
-        };
-        Self { k, n, kernel, memory, start }
-    }
-
-    /// Rows of the operand: terms of each sum.
-    pub fn rows(&self) -> usize {
-        self.k
-    }
-
-    /// Columns of the operand.
-    pub fn cols(&self) -> usize {
-        self.n
-    }
-
-    /// Bytes it takes.
-    pub fn bytes(&self) -> usize {
-        self.memory.len() * size_of::<T>()
-    }
-}
-
-/// `out = a·b`, as [`matmul`], with the same bits.
-///
-/// # Panics
-/// As [`matmul`].
-pub fn matmul_packed<T: Real>(a: Mat<T>, b: &PackedB<T>, out: &mut [T]) {
-    assert_eq!(a.cols, b.k, "inner dimensions of a product");
-    assert_eq!(out.len(), a.rows * b.n, "elements of a product");
-    assert!(a.is_inside(), "a view reaches outside its data");
-    match T::PRECISION {
-        Precision::F32 => packed_as::<T, f32>(a, b, out),
-        Precision::F64 => packed_as::<T, f64>(a, b, out),
-    }
-}
-
-fn packed_as<T: Real, U: Tiled>(a: Mat<T>, b: &PackedB<T>, out: &mut [T]) {
-    let (a, out) = (a.cast::<U>(), cast_mut::<T, U>(out));
-    let data = cast::<T, U>(&b.memory[b.start..]);
-    match b.kernel.tile::<U>() {
-        Some(tile) => gemm::multiply(tile, a, Right::Packed { data, n: b.n }, out),
-        None => untiled(b.kernel, a, Mat::row_major(data, b.k, b.n), out),
     }
 }
 
@@ -288,12 +209,4 @@ fn cast_mut<T: Real, U: Real>(x: &mut [T]) -> &mut [U] {
     assert_eq!(TypeId::of::<T>(), TypeId::of::<U>());
     // SAFETY: the types are the same.
     unsafe { std::slice::from_raw_parts_mut(x.as_mut_ptr().cast(), x.len()) }
-}
-
-/// As [`cast`].
-fn cast_vec<T: Real, U: Real>(x: Vec<T>) -> Vec<U> {
-    assert_eq!(TypeId::of::<T>(), TypeId::of::<U>());
-    let mut x = ManuallyDrop::new(x);
-    // SAFETY: the types are the same; the vector's parts go over whole, and the old one is not dropped.
-    unsafe { Vec::from_raw_parts(x.as_mut_ptr().cast(), x.len(), x.capacity()) }
 }

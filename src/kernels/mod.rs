@@ -30,7 +30,7 @@ mod tile;
 pub use contract::{BLOCK, Contract, ProbeError, contract, dot, probe};
 pub use elementwise::{erf_slice, exp_slice, map, map_inplace, tanh_slice, zip, zip_broadcast};
 pub use mat::Mat;
-pub use matmul::{PackedB, matmul, matmul_batched, matmul_packed};
+pub use matmul::{matmul, matmul_batched};
 pub use normal::normals;
 pub use reduce::{Reduction, argmax, fold};
 pub use shuffle::{concat, gather_rows, permute, scatter_add_rows, slice};

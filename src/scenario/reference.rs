@@ -305,28 +305,6 @@ pub fn chinese() -> &'static HashMap<String, String> {
     })
 }
 
-/// Every key that a description may have, with the English one.
-pub fn descriptions() -> Vec<(String, String)> {
-    let mut out = Vec::new();
-    for t in types() {
-        out.push((t.name.clone(), t.doc.clone()));
-        let fields = |out: &mut Vec<_>, at: &str, fields: &[FieldDoc]| {
-            out.extend(fields.iter().map(|f| (format!("{at}.{}", f.name), f.doc.clone())));
-        };
-        match &t.kind {
-            Kind::Fields(all) => fields(&mut out, &t.name, all),
-            Kind::Choices(all) => {
-                for c in all {
-                    let at = format!("{}.{}", t.name, c.name);
-                    out.push((at.clone(), c.doc.clone()));
-                    fields(&mut out, &at, c.fields.as_deref().unwrap_or(&[]));
-                }
-            }
-        }
-    }
-    out
-}
-
 /// The type called `name`.
 fn type_named(name: &str) -> Option<&'static TypeDoc> {
     types().iter().find(|t| t.name == name)

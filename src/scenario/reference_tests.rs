@@ -20,6 +20,28 @@ fn the_schema_is_that_of_the_types() {
     }
 }
 
+/// Every key that a description may have, with the English one.
+fn descriptions() -> Vec<(String, String)> {
+    let mut out = Vec::new();
+    for t in types() {
+        out.push((t.name.clone(), t.doc.clone()));
+        let fields = |out: &mut Vec<_>, at: &str, fields: &[FieldDoc]| {
+            out.extend(fields.iter().map(|f| (format!("{at}.{}", f.name), f.doc.clone())));
+        };
+        match &t.kind {
+            Kind::Fields(all) => fields(&mut out, &t.name, all),
+            Kind::Choices(all) => {
+                for c in all {
+                    let at = format!("{}.{}", t.name, c.name);
+                    out.push((at.clone(), c.doc.clone()));
+                    fields(&mut out, &at, c.fields.as_deref().unwrap_or(&[]));
+                }
+            }
+        }
+    }
+    out
+}
+
 #[test]
 fn every_field_of_the_schema_is_in_the_reference_and_documented() {
     for (key, doc) in descriptions() {

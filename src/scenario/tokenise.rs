@@ -162,11 +162,6 @@ impl Vocab {
         self.size == 0
     }
 
-    /// Whether words are single characters, written without spaces between them.
-    pub fn is_characters(&self) -> bool {
-        self.characters
-    }
-
     /// The words, in the order of their ids; none where the vocabulary has ids only.
     pub fn list(&self) -> &[String] {
         &self.entries

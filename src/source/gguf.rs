@@ -80,11 +80,6 @@ impl Gguf {
         self.metadata.get(key)
     }
 
-    /// Metadata of `key` of the file's architecture: `block_count` is `llama.block_count` in a Llama.
-    pub fn of_architecture(&self, key: &str) -> Option<&Meta> {
-        self.get(&format!("{}.{key}", self.architecture()?))
-    }
-
     /// The architecture, such as `llama`.
     pub fn architecture(&self) -> Option<&str> {
         self.get("general.architecture")?.text()

@@ -85,26 +85,6 @@ impl Cells {
         Cow::Owned(format!("{kept}{ellipsis}"))
     }
 
-    /// `text` in at most `max` cells, cut at its beginning (for paths, whose end tells most).
-    pub fn truncate_start(self, text: &str, max: usize) -> Cow<'_, str> {
-        let all = self.width(text);
-        if all <= max {
-            return Cow::Borrowed(text);
-        }
-        let mark = self.width(ELLIPSIS);
-        if mark > max {
-            return Cow::Owned(".".repeat(max));
-        }
-        let mut left = all;
-        for (at, grapheme) in text.grapheme_indices(true) {
-            if left <= max - mark {
-                return Cow::Owned(format!("{ELLIPSIS}{}", &text[at..]));
-            }
-            left -= self.grapheme(grapheme);
-        }
-        Cow::Borrowed(ELLIPSIS)
-    }
-
     /// `text` with spaces up to `width` cells; a wider text comes back whole.
     pub fn pad(self, text: &str, width: usize, align: Align) -> Cow<'_, str> {
         let missing = width.saturating_sub(self.width(text));
@@ -226,8 +206,6 @@ mod tests {
         assert_eq!(Cells::WIDE.truncate("我爱水课", 6), "我爱…");
         assert_eq!(Cells::WIDE.truncate("我爱水课", 1), ".");
         assert_eq!(N.truncate_with("encoder", 5, "..."), "en...");
-        assert_eq!(N.truncate_start("encoder.0.self_attn.q", 10), "…lf_attn.q");
-        assert_eq!(N.truncate_start("我爱水课", 4), "…课");
     }
 
     #[test]
@@ -258,7 +236,6 @@ mod tests {
         #[test]
         fn cut_and_wrapped_text_fits(text in "[a-c，。（我爱 ×é👍]{0,24}", max in 2_usize..12) {
             prop_assert!(N.width(&N.truncate(&text, max)) <= max);
-            prop_assert!(N.width(&N.truncate_start(&text, max)) <= max);
             prop_assert_eq!(N.width(&N.fit(&text, max, Align::Right)), max);
             let lines = N.wrap(&text, max);
             for line in &lines {

@@ -16,6 +16,8 @@ use tui_transformer::tensor::{Axis, Shape, Tensor, Value};
 use tui_transformer::trace::derive::replay_node;
 use tui_transformer::trace::{Bindings, Trace, run};
 
+use crate::common::fully_masked;
+
 const TOLERANCE: f64 = 2e-6;
 
 static CASES: LazyLock<Json> = LazyLock::new(|| {
@@ -249,9 +251,8 @@ fn fully_masked_rows() {
     {
         let ran = attention(name);
         let program = ran.trace.program();
-        let empty = tui_transformer::explain::mask::empty_rows(program);
-        assert_eq!(empty.len(), 1, "{name}");
-        assert_eq!(empty[0].index.last(), Some(&row), "{name}");
+        let empty: Vec<_> = fully_masked(program).iter().map(|row| row.last().copied()).collect();
+        assert_eq!(empty, [Some(row)], "{name}");
     }
 }
 

@@ -65,7 +65,7 @@ fn every_step_accepts_what_is_right_and_explains_three_wrong_answers() {
             let answer = q.answer(&s, &s.steps, 4).expect("runs");
             let answer = answer.split(' ').next().unwrap_or("");
             assert_eq!(check(&s, q, answer), Verdict::Right, "step {number}: {} = {answer}", q.name);
-            let operands = q.of_operands();
+            let operands = Question { kind: Kind::Operands, ..q.clone() };
             let names = operands.answer(&s, &s.steps, 4).expect("runs");
             if !names.is_empty() {
                 assert_eq!(check(&s, &operands, &names), Verdict::Right, "step {number}: {names}");

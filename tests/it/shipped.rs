@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use tui_transformer::explain::mask::empty_rows;
 use tui_transformer::export::document::{Settings, document};
 use tui_transformer::scenario::{EMBEDDED, load};
 use tui_transformer::session::{Options, RunKind, Session, open, view};
@@ -13,6 +12,8 @@ use tui_transformer::text::{Lang, NumberFormat};
 use tui_transformer::trace::derive::replay_node;
 use tui_transformer::walkthrough::{Detail, LocalizedText, Step};
 use tui_transformer::with_any;
+
+use crate::common::fully_masked;
 
 fn session(name: &str, options: Options) -> Session {
     let loaded = load(Path::new(name)).expect("embedded");
@@ -197,13 +198,13 @@ fn a_masked_score_says_why() {
 fn a_row_that_sees_nothing_is_zero_and_flagged() {
     let s = plain("local_and_linear_attention");
     let blind = &s.runs[run_of(&s, "blind")];
-    assert_eq!(empty_rows(&blind.program).len(), 3, "one a layer");
+    assert_eq!(fully_masked(&blind.program).len(), 3, "one a layer");
     for layer in 0..3 {
         let path = format!("encoder.{layer}.self_attn.weights");
         let row = values(&s, "blind", &path, "query=1");
         assert!(row.iter().all(|x| *x == 0.0), "{path}: {row:?}");
     }
-    assert!(empty_rows(&s.runs[run_of(&s, "encode")].program).is_empty());
+    assert!(fully_masked(&s.runs[run_of(&s, "encode")].program).is_empty());
 }
 
 #[test]

@@ -215,12 +215,6 @@ impl Question {
         Msg::new(key).arg("name", crate::text::escape(&self.name))
     }
 
-    /// The same cell, asked for what it reads.
-    #[must_use]
-    pub fn of_operands(&self) -> Self {
-        Self { kind: Kind::Operands, ..self.clone() }
-    }
-
     /// The answer as it would be written, with `digits` decimals.
     ///
     /// # Errors
