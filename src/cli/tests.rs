@@ -160,7 +160,7 @@ fn the_other_arguments() {
     }
     let t: train::Args = parse_args("tt x --optimizer adamw --lr 1e-3 --momentum 0 --steps 200").unwrap();
     assert_eq!((t.optimizer, t.steps), (Some(train::OptimizerName::Adamw), Some(200)));
-    for bad in ["--lr 0", "--lr inf", "--momentum 1", "--optimizer lion", "--steps 0"] {
+    for bad in ["--lr x", "--lr inf", "--optimizer lion", "--steps 0"] {
         assert!(parse_args::<train::Args>(&format!("tt x {bad}")).is_err(), "{bad}");
     }
     let c: compare::Args = parse_args("tt a b.npz --rtol 0").unwrap();

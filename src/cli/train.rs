@@ -49,16 +49,16 @@ pub struct Args {
     #[arg(long, value_name = "NAME")]
     pub optimizer: Option<OptimizerName>,
     /// Learning rate.
-    #[arg(long, value_name = "X")]
+    #[arg(long, value_name = "X", value_parser = value::real)]
     pub lr: Option<f64>,
     /// Momentum of SGD.
-    #[arg(long, value_name = "M")]
+    #[arg(long, value_name = "M", value_parser = value::real)]
     pub momentum: Option<f64>,
     /// Weight decay.
-    #[arg(long, value_name = "W")]
+    #[arg(long, value_name = "W", value_parser = value::real)]
     pub weight_decay: Option<f64>,
     /// Gradients are scaled down to this norm.
-    #[arg(long, value_name = "NORM")]
+    #[arg(long, value_name = "NORM", value_parser = value::real)]
     pub clip: Option<f64>,
     /// Updates over which the learning rate rises from 0.
     #[arg(long, value_name = "N")]

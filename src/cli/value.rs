@@ -196,6 +196,11 @@ pub(super) fn bytes(text: &str) -> Result<u64, Localized> {
     if bytes.is_finite() && bytes < 2f64.powi(63) { Ok(bytes as u64) } else { Err(wrong()) }
 }
 
+/// A finite number.
+pub(super) fn real(text: &str) -> Result<f64, Localized> {
+    number(text, "cli.value.real", |_| true)
+}
+
 /// A finite number above zero.
 pub(super) fn positive(text: &str) -> Result<f64, Localized> {
     number(text, "cli.value.positive", |x| x > 0.0)

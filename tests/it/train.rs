@@ -198,9 +198,16 @@ fn what_training_says_can_be_relied_on() {
     assert_eq!(code, Some(0));
     assert!(text.contains(": 1 update, "), "{text}");
     assert!(text.contains("     1  loss 1.95\n"), "{text}");
-    let (code, _, err) = run(&["train", "water_class", "--lr", "-1"]);
-    assert_eq!(code, Some(2));
-    assert!(err.contains("number above 0"), "{err}");
+    for (flag, value, wrong) in [
+        ("--lr", "0", "lr of the optimiser: this must be a number above 0, not 0"),
+        ("--clip", "-1", "clip of the optimiser: this must be a number above 0, not -1"),
+        ("--momentum", "1", "momentum of the optimiser: this lies from 0 to below 1, not at 1"),
+        ("--weight-decay", "-0.1", "weight_decay of the optimiser: this must be a number of 0 or more, not -0.1"),
+    ] {
+        let (code, _, err) = run(&["train", "water_class", flag, value]);
+        assert_eq!(code, Some(2), "{flag} {value}");
+        assert!(err.contains(wrong), "{err}");
+    }
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("state.safetensors");
     let file = file.to_str().unwrap();
