@@ -108,7 +108,9 @@ fn culprit(tree: &Json, why: &str) -> String {
             Some(Json::Array(all)) => {
                 let early = |layer: &usize| {
                     !fails(&at, &|list| {
-                        list.as_array_mut().map(|list| list.truncate(layer + 1));
+                        if let Some(list) = list.as_array_mut() {
+                            list.truncate(layer + 1);
+                        }
                     })
                 };
                 let first = (0..all.len()).collect::<Vec<_>>().partition_point(early);

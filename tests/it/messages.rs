@@ -27,8 +27,16 @@ fn function(text: &str, at: usize) -> &str {
 
 #[test]
 fn every_message_gets_its_arguments() {
-    // Messages that whoever is requested adds to: the place of a problem, the file at hand, what was typed.
-    let added = ["edit.mask_value", "edit.id_value", "edit.id_outside", "scenario.memory", "checkpoint.no_file"];
+    // Messages that whoever is requested adds to: the place of a problem, the file at hand, what was typed, how far it is.
+    let added = [
+        "edit.mask_value",
+        "edit.id_value",
+        "edit.id_outside",
+        "scenario.memory",
+        "checkpoint.no_file",
+        "train.progress",
+        "generate.progress",
+    ];
     let made = Regex::new(r#"Msg::new\(\s*"([a-z0-9_.]+)"\s*\)"#).expect("a pattern");
     let place = Regex::new(r"\{([a-z_]+)(?::[a-z]+)?\}").expect("a pattern");
     let mut files = Vec::new();

@@ -174,7 +174,7 @@ positions_forgotten | more | , edits: [Positions(side: Source)] | embed.source.p
 a_token_is_hidden | more | , edits: [Position(side: Source, at: 1)] | encoder.0.self_attn.masked_scores
 shared_layers | stack | , weight_groups: 1 | encoder.1.self_attn.q"#;
 
-const DECODER_FAULTS: &str = r#"
+const DECODER_FAULTS: &str = r"
 a_layer_less | words | layers: [(), (/*layer*/)] => layers: [()] | decoder.final_norm.mean_square
 interleaved_for_halves | words | Rotary() => Rotary(layout: Interleaved) | decoder.0.self_attn.q_rotated
 another_base | words | Rotary() => Rotary(base: 500000.0) | decoder.rotary.sin
@@ -203,7 +203,7 @@ logits_multiplied | words | softcap: 9.0 => softcap: 9.0, multiplier: 0.5 | outp
 hidden_multiplied | words | softcap: 9.0 => softcap: 9.0, hidden_multiplier: 0.5 | output.logits_raw
 bias_of_the_head | words | tied: true => tied: true, bias: true | output.logits_raw
 no_final_norm | words | final_norm: true => final_norm: false | output.logits_raw
-decoder_embedding_scaled | words | positions: Rotary() => embedding: (scale: true), positions: Rotary() | embed.target.out"#;
+decoder_embedding_scaled | words | positions: Rotary() => embedding: (scale: true), positions: Rotary() | embed.target.out";
 
 const EXPERTS_FAULTS: &str = r#"
 one_expert_a_token | words | top_k: 2 => top_k: 1 | decoder.0.ffn.router.chosen_scores

@@ -234,7 +234,9 @@ fn crc32(bytes: &[u8]) -> u32 {
         hasher
     };
     let mut all = crc32fast::Hasher::new();
-    parallel::map(bytes.len().div_ceil(PIECE), piece).iter().for_each(|piece| all.combine(piece));
+    for piece in parallel::map(bytes.len().div_ceil(PIECE), piece) {
+        all.combine(&piece);
+    }
     all.finalize()
 }
 
