@@ -93,14 +93,11 @@ pub fn attention_maps<T: Real>(trace: &Trace<T>, sentence: usize) -> Vec<Attenti
         let Some(value) = fits.then(|| trace.get(id)).flatten() else {
             continue;
         };
-        let [batch, heads, queries, keys] = [s.dims()[0], s.dims()[1], s.dims()[2], s.dims()[3]];
-        let b = sentence.min(batch - 1);
-        for head in 0..heads {
-            let row = |q: usize| {
-                let start = ((b * heads + head) * queries + q) * keys;
-                (start..start + keys).map(|i| value.get(i)).collect()
-            };
-            maps.push(AttentionMap { path: node.path.to_string(), head, weights: (0..queries).map(row).collect() });
+        let weights = value.float().view();
+        let sentence = weights.index_axis(ndarray::Axis(0), sentence.min(s.dims()[0] - 1));
+        for (head, map) in sentence.outer_iter().enumerate() {
+            let weights = map.outer_iter().map(|row| row.iter().map(|x| x.to_f64()).collect()).collect();
+            maps.push(AttentionMap { path: node.path.to_string(), head, weights });
         }
     }
     maps

@@ -5,6 +5,7 @@ mod common;
 mod ablations;
 mod any_model;
 mod architecture;
+mod arrays;
 mod backward_steps;
 mod bad_scenarios;
 mod bind;
