@@ -9,35 +9,12 @@ use std::collections::HashMap;
 
 use super::mask::reasons;
 use super::piece::{Binds, Piece, constant, short, text, unary, written};
+use super::span::{Span, Style};
 use crate::program::{Affine, Binary, Leaf, NodeId, Op, Program, Reduction, Role, ScopeKind, Step, Unary};
 use crate::text::{Lang, NumberFormat, tr};
 use crate::trace::derive::{Arithmetic, Cell, Replay};
 use crate::trace::{AnyTrace, AnyValue};
 use crate::with_any;
-
-/// How lines are written.
-#[derive(Clone, Copy, Debug)]
-pub struct Style {
-    /// How numbers are.
-    pub number: NumberFormat,
-    /// Sums longer than this show their first and last terms only.
-    pub most_terms: usize,
-}
-
-impl Default for Style {
-    fn default() -> Self {
-        Self { number: NumberFormat::default(), most_terms: usize::MAX }
-    }
-}
-
-/// A piece of a line.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Span {
-    /// The text.
-    pub text: String,
-    /// The cell whose value it shows.
-    pub cell: Option<Cell>,
-}
 
 /// A written derivation.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,8 +4,10 @@ pub mod formula;
 pub mod line;
 pub mod mask;
 mod piece;
+mod span;
 mod sum;
 
 pub use formula::formula;
-pub use line::{Explainer, Line, MASKED_BELOW, Span, Style};
+pub use line::{Explainer, Line, MASKED_BELOW};
+pub use span::{Span, Style};
 pub use sum::{Sum, Term, Top};

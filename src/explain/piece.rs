@@ -1,6 +1,6 @@
 //! Parts of a written line, and where they need brackets.
 
-use super::line::{Span, Style};
+use super::span::{Span, Style};
 use crate::program::Unary;
 use crate::text::NumberFormat;
 use crate::trace::AnyTrace;

@@ -23,12 +23,9 @@ use std::sync::OnceLock;
 
 use thiserror::Error;
 
-use super::mat::Mat;
+use super::mat::{BLOCK, Mat};
 use super::matmul;
 use crate::tensor::Real;
-
-/// Products are accumulated in blocks of this many along `k`.
-pub const BLOCK: usize = 256;
 
 /// How this processor accumulates products.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

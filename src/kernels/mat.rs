@@ -44,3 +44,6 @@ impl<'a, T> Mat<'a, T> {
         }
     }
 }
+
+/// Products are accumulated in blocks of this many along `k`.
+pub const BLOCK: usize = 256;

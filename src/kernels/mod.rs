@@ -27,9 +27,9 @@ pub mod shuffle;
 mod tests;
 mod tile;
 
-pub use contract::{BLOCK, Contract, ProbeError, contract, dot, probe};
+pub use contract::{Contract, ProbeError, contract, dot, probe};
 pub use elementwise::{erf_slice, exp_slice, map, map_inplace, tanh_slice, zip, zip_broadcast};
-pub use mat::Mat;
+pub use mat::{BLOCK, Mat};
 pub use matmul::{matmul, matmul_batched};
 pub use normal::normals;
 pub use reduce::{Reduction, argmax, fold};

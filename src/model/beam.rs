@@ -6,7 +6,7 @@
 
 use super::blocks::Cache;
 use super::build::{ModelBuilder, Sequences};
-use super::generate::Part;
+use super::calls::Part;
 use crate::program::{Affine, Binary, BuildError, Constant, NodeId, Op, Pick, ScopeKind, Unary, reason};
 use crate::tensor::{Axis, Shape};
 

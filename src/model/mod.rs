@@ -4,6 +4,7 @@ mod attention;
 mod beam;
 mod blocks;
 pub mod build;
+mod calls;
 pub mod config;
 mod embedding;
 mod ffn;

@@ -8,6 +8,7 @@ pub mod autodiff;
 mod build;
 pub mod composite;
 mod cost;
+mod exact;
 mod infer;
 mod local;
 pub mod name;

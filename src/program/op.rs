@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::serial::exact;
+use super::exact;
 use crate::tensor::{DType, Precision, Real};
 
 /// A primitive operation. Operands are the node's inputs, in order.

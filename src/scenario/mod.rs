@@ -14,6 +14,7 @@ pub mod reference;
 mod reference_page;
 pub mod rewrite;
 pub mod schema;
+mod stored;
 pub mod symbols;
 pub mod syntax;
 pub mod tensors;

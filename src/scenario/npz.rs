@@ -10,7 +10,7 @@ use ndarray_npy::{ReadDataError, ReadNpyError, ReadNpyExt, ReadableElement};
 use py_literal::Value as Descr;
 use zip::ZipArchive;
 
-use super::tensors::{Stored, Tensors};
+use super::stored::{Stored, Tensors};
 use crate::tensor::{MAX_RANK, Real, Shape, Tensor};
 
 /// Most bytes of the description of an array: its type, order and shape. NumPy itself reads 10,000 unless set otherwise.

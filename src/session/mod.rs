@@ -16,6 +16,7 @@ mod open;
 pub mod padding;
 mod rebuild;
 mod recorded;
+mod recorded_plan;
 mod remarks;
 mod runs;
 mod stages;

@@ -4,19 +4,19 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use super::open::new_run;
+use super::recorded_plan::recorded_steps;
 use super::{AnyBindings, Inputs, Options, RunKind, Session, Steps};
 use crate::model::{Outputs, Sequences};
-use crate::program::{NodeId, Program};
+use crate::program::NodeId;
 use crate::scenario::diagnostic::Problem;
 use crate::scenario::tokenise::{Token, Vocab};
 use crate::scenario::weights::Coverage;
 use crate::scenario::{Scenario, syntax};
 use crate::source::Tokenizer;
-use crate::source::recording::{InputIds, Recording, modules, phase};
-use crate::tensor::{Precision, Slice};
+use crate::source::recording::{InputIds, Recording};
+use crate::tensor::Precision;
 use crate::text::{Msg, escape};
 use crate::trace::{AnyTrace, Trace};
-use crate::walkthrough::{LocalizedText, Step, View};
 
 /// The name of the run of a recording.
 pub const RECORDED_RUN: &str = "recorded";
@@ -118,42 +118,4 @@ fn inputs(recording: &Recording) -> Inputs {
         target: target.as_ref().map(sequences),
         ..Inputs::default()
     }
-}
-
-/// One step a node of a recorded run; `given` are names of what the model was given, `stored` names the number type of
-/// a node in its file.
-pub(super) fn recorded_steps(
-    program: &Program,
-    run: usize,
-    given: &[String],
-    stored: &dyn Fn(NodeId) -> String,
-) -> Vec<Step> {
-    let modules = modules(program.nodes().map(|(_, n)| &*n.path));
-    let (mut last, mut section, mut part) = (None, 0, 0);
-    let mut steps = Vec::with_capacity(program.len());
-    for (id, node) in program.nodes() {
-        let name = &node.path;
-        let module = phase(name, given, &modules);
-        if last.as_ref() == Some(&module) {
-            part += 1;
-        } else {
-            (section, part) = (section + 1, 1);
-            last = Some(module.clone());
-        }
-        let Ok(view) = View::new(program, run, id, &**name, Slice::all()) else {
-            continue;
-        };
-        let note = Msg::new("recording.note").arg("shape", node.shape).arg("type", stored(id));
-        steps.push(Step {
-            number: vec![steps.len() as u32 + 1],
-            section: format!("{section}.{part}"),
-            phase: module,
-            run,
-            title: LocalizedText::Given { en: Arc::clone(name), zh: Arc::clone(name) },
-            note: LocalizedText::Message(note),
-            formula: String::new(),
-            views: vec![view],
-        });
-    }
-    steps
 }

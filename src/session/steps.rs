@@ -6,7 +6,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::generation::frames;
-use super::recorded::recorded_steps;
+use super::recorded_plan::recorded_steps;
 use super::{RunKind, Session};
 use crate::program::NodeId;
 use crate::source::trace::dtype_name;

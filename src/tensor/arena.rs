@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 
 use memmap2::{MmapMut, MmapRaw};
 
-use super::Elem;
+use super::elem::Elem;
 
 /// Bytes from which on a buffer is cut out of a slab.
 const LARGE: usize = 32 << 10;

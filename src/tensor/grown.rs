@@ -7,7 +7,7 @@ use std::cell::UnsafeCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::Elem;
+use super::elem::Elem;
 
 /// Rows that a block has room for at least.
 const FEWEST: usize = 16;

@@ -8,13 +8,7 @@ use std::sync::Arc;
 
 use memmap2::Mmap;
 
-use super::Elem;
-
-/// An element whose every bit pattern is a value.
-pub trait Plain: Elem {}
-impl Plain for f32 {}
-impl Plain for f64 {}
-impl Plain for i64 {}
+use super::elem::{Elem, Plain};
 
 /// Maps a whole regular file for reading.
 ///

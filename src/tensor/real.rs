@@ -4,7 +4,7 @@ use std::fmt::{Debug, Display};
 
 use serde::{Deserialize, Serialize};
 
-use super::mapped::Plain;
+use super::elem::Plain;
 
 /// Which number type a run is computed in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

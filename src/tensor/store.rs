@@ -7,8 +7,9 @@ use ndarray::ArrayViewD;
 use serde::{Deserialize, Serialize};
 
 use super::arena::{Memory, Pool};
+use super::elem::{Elem, Plain};
 use super::grown::Grown;
-use super::mapped::{Mapped, Plain};
+use super::mapped::Mapped;
 use super::{Real, Shape};
 
 /// Kind of element a node produces.
@@ -22,13 +23,6 @@ pub enum DType {
     /// `bool`: masks, true where masked.
     Bool,
 }
-
-/// An element type of a tensor; zeros are a value of it.
-pub trait Elem: Copy + Default + Debug + Send + Sync + PartialEq + 'static {}
-impl Elem for f32 {}
-impl Elem for f64 {}
-impl Elem for i64 {}
-impl Elem for bool {}
 
 impl<E: Elem> Pool<E> {
     /// A zeroed or reused buffer of `len` elements. Reused elements hold old values: the caller writes all.

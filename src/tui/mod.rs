@@ -14,6 +14,7 @@ mod pictures;
 pub mod run;
 pub mod scale;
 pub mod screen;
+pub mod shown;
 mod signals;
 pub mod snapshot;
 pub mod terminal;

@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 
 use super::colour::Ramp;
 use super::draw::{Look, put};
-use super::screen::{Shown, Target};
+use super::shown::{Shown, Target};
 use super::views::{hottest, map_block, map_legend};
 use crate::app::app::App;
 use crate::app::breakpoints::{trail, watch_rows};

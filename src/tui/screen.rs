@@ -9,12 +9,12 @@ use ratatui::layout::Rect;
 use super::draw::{Look, frame, put};
 use super::hints::hints;
 use super::pane;
+use super::shown::{Shown, Target};
 use super::views;
 use super::widgets::status;
 use super::widgets::tree::{Branch, Compared, Line, Marks, Tree};
 use crate::app::app::App;
 use crate::app::navigator::{Navigator, TreeRow, rounded_words};
-use crate::app::page::Page;
 use crate::app::ui::Focus;
 use crate::app::view::View;
 use crate::app::views::map::crumbs;
@@ -22,58 +22,6 @@ use crate::debug::compare::State;
 use crate::scenario::lint::Severity;
 use crate::text::{Msg, tr};
 use crate::walkthrough::{Role, Step, phase_name, short_title};
-
-/// Something on the screen that the mouse can hit.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Target {
-    /// A row of the step list.
-    Row(TreeRow),
-    /// A cell of a view of the step.
-    Cell(usize, Vec<usize>),
-    /// A number of the derivation.
-    Term(usize),
-}
-
-/// A table on the stage.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ShownTable {
-    /// Its run.
-    pub run: usize,
-    /// Its node.
-    pub node: crate::program::NodeId,
-    /// Where it is.
-    pub area: Rect,
-}
-
-/// What a frame says with `=`: that these tables, joined by their signs, are the result.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Claim {
-    /// The run.
-    pub run: usize,
-    /// The tables before the sign.
-    pub tables: Vec<crate::program::NodeId>,
-    /// What is written between them.
-    pub signs: Vec<&'static str>,
-    /// What is done to all of it at the end, `/ 1.4142`; empty for nothing.
-    pub after: String,
-    /// The table behind it.
-    pub result: crate::program::NodeId,
-}
-
-/// What a frame showed.
-#[derive(Clone, Debug, Default)]
-pub struct Shown {
-    /// Sizes of pages.
-    pub page: Page,
-    /// What lies where.
-    pub hits: Vec<(Rect, Target)>,
-    /// Tables of the stage.
-    pub tables: Vec<ShownTable>,
-    /// What was claimed to be equal.
-    pub claims: Vec<Claim>,
-    /// Inside of the frame of the view.
-    pub main: Rect,
-}
 
 /// Smallest screen that shows anything but its own smallness.
 const SMALLEST: (u16, u16) = (24, 6);

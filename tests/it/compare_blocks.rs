@@ -1,8 +1,9 @@
 //! Measuring block by block on all cores gives what plain loops give, cell by cell.
 
 use rstest::rstest;
-use tui_transformer::debug::compare::blocks::Cells;
-use tui_transformer::debug::compare::measure::{Kind, MAX_CELLS, Rounding, Sides, limits, measure};
+use tui_transformer::debug::compare::blocks::measure;
+use tui_transformer::debug::compare::cells::Cells;
+use tui_transformer::debug::compare::measure::{Kind, MAX_CELLS, Rounding, Sides, limits};
 use tui_transformer::debug::compare::{Limits, Measure, Mode, Policy, State, Tolerance, Unit};
 use tui_transformer::tensor::{Shape, Tensor, Value};
 use tui_transformer::trace::AnyValue;

@@ -25,7 +25,7 @@ use tui_transformer::session;
 use tui_transformer::tensor::DType;
 use tui_transformer::trace::AnyValue;
 use tui_transformer::tui::run::{draw, look};
-use tui_transformer::tui::screen::Shown;
+use tui_transformer::tui::shown::Shown;
 use tui_transformer::tui::snapshot;
 use tui_transformer::tui::theme::{Depth, Environment};
 

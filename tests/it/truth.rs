@@ -26,7 +26,7 @@ use tui_transformer::source::recording::Recording;
 use tui_transformer::tensor::DType;
 use tui_transformer::text::Lang;
 use tui_transformer::tui::run::{draw, look};
-use tui_transformer::tui::screen::Shown;
+use tui_transformer::tui::shown::Shown;
 use tui_transformer::tui::snapshot;
 use tui_transformer::tui::theme::{Depth, Environment};
 
@@ -210,11 +210,11 @@ fn legends(app: &App, view: &str, frame: &Frame) -> usize {
     let main = frame.part(frame.shown.main);
     match view {
         "step" => {
-            let float = |t: &&tui_transformer::tui::screen::ShownTable| {
+            let float = |t: &&tui_transformer::tui::shown::ShownTable| {
                 // A strip of one line has no legend.
                 nav.session.runs[t.run].program.node(t.node).dtype == DType::Float && t.area.height >= 6
             };
-            let wide = |t: &tui_transformer::tui::screen::ShownTable| t.area.width >= 50;
+            let wide = |t: &tui_transformer::tui::shown::ShownTable| t.area.width >= 50;
             let tables: Vec<_> = frame.shown.tables.iter().filter(float).filter(|t| wide(t)).collect();
             for table in &tables {
                 frame.has_legend(app, &frame.part(table.area), "table", tensor(app, table.run, table.node));

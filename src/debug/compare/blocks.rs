@@ -2,155 +2,18 @@
 //!
 //! Sums are added by block, in the order of blocks, so that the number of threads changes no bit.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
-
-use super::measure::{HIDDEN, Kind, Limits, MAX_CELLS, Sides, Unit, apart};
+use super::cells::{BLOCK, Cells, each_block, shares};
+use super::measure::{
+    HIDDEN, Kind, Limits, MAX_CELLS, Measure, Mode, Rounding, Sides, State, Tolerance, Unit, apart, forgiven, limits,
+    relative,
+};
 use crate::parallel;
-use crate::tensor::{Real, Value};
-use crate::trace::AnyValue;
-
-/// Cells of a block: both sides in f64 stay in the nearest cache.
-const BLOCK: usize = 1024;
-
-/// Blocks that one thread takes at a time.
-const TAKEN: usize = 128;
 
 /// Lanes of a vector loop.
 const LANES: usize = 8;
 
 /// Squares of numbers in this range neither overflow nor vanish, and need no scale.
 const PLAIN: std::ops::Range<f64> = 1e-100..1e100;
-
-/// Cells of a tensor, wherever they are kept, as `f64`: ids as they are, masks as 0 and 1.
-#[derive(Clone, Copy)]
-pub enum Cells<'a> {
-    /// In memory or in a mapped file, with numbers in f32.
-    F32(&'a Value<f32>),
-    /// In memory or in a mapped file, with numbers in f64.
-    F64(&'a Value<f64>),
-    /// In f64.
-    Wide(&'a [f64]),
-}
-
-impl<'a> From<&'a AnyValue> for Cells<'a> {
-    fn from(value: &'a AnyValue) -> Self {
-        match value {
-            AnyValue::F32(value) => Cells::F32(value),
-            AnyValue::F64(value) => Cells::F64(value),
-        }
-    }
-}
-
-impl<'a> Cells<'a> {
-    /// Those of a value in either number type.
-    ///
-    /// # Panics
-    /// Never: there are two number types.
-    pub fn of<T: Real>(value: &'a Value<T>) -> Self {
-        let any: &dyn std::any::Any = value;
-        match any.downcast_ref::<Value<f32>>() {
-            Some(value) => Cells::F32(value),
-            None => Cells::F64(any.downcast_ref().expect("numbers are f32 or f64")),
-        }
-    }
-
-    pub(super) fn len(&self) -> usize {
-        match self {
-            Cells::F32(value) => value.shape().len(),
-            Cells::F64(value) => value.shape().len(),
-            Cells::Wide(all) => all.len(),
-        }
-    }
-
-    /// Fills `out` with the cells from `from` on.
-    fn read(&self, from: usize, out: &mut [f64]) {
-        fn each<T: Real>(value: &Value<T>, from: usize, out: &mut [f64]) {
-            fn fill<E: Copy>(all: &[E], out: &mut [f64], of: impl Fn(E) -> f64) {
-                for (out, x) in out.iter_mut().zip(all) {
-                    *out = of(*x);
-                }
-            }
-            let here = from..from + out.len();
-            match value {
-                Value::Float(t) => fill(&t.data()[here], out, Real::to_f64),
-                Value::Int(t) => fill(&t.data()[here], out, |x| x as f64),
-                Value::Bool(t) => fill(&t.data()[here], out, |x| f64::from(u8::from(x))),
-            }
-        }
-        match self {
-            Cells::Wide(all) => out.copy_from_slice(&all[from..from + out.len()]),
-            Cells::F32(value) => each(value, from, out),
-            Cells::F64(value) => each(value, from, out),
-        }
-    }
-
-    /// Cell `i`.
-    pub(super) fn get(&self, i: usize) -> f64 {
-        match self {
-            Cells::F32(value) => value.get(i),
-            Cells::F64(value) => value.get(i),
-            Cells::Wide(all) => all[i],
-        }
-    }
-
-    /// All of them.
-    pub(super) fn all(&self) -> Vec<f64> {
-        let mut out = vec![0.0; self.len()];
-        parallel::pieces(&mut out, BLOCK, &|start, out| self.read(start, out));
-        out
-    }
-
-    /// The largest absolute value below `limit`; 0 where there is none.
-    pub(super) fn largest(&self, limit: f64) -> f64 {
-        let largest = |share: usize| {
-            let (mut most, mut block) = (0.0f64, [0.0; BLOCK]);
-            each_block(share, self.len(), |at, n| {
-                self.read(at, &mut block[..n]);
-                most = block[..n].iter().map(|x| x.abs()).filter(|x| *x < limit).fold(most, f64::max);
-            });
-            most
-        };
-        parallel::map(shares(self.len()), largest).into_iter().fold(0.0, f64::max)
-    }
-
-    /// A number that tensors of other bits have, too, once in 2⁶⁴ times.
-    pub(super) fn checksum(&self) -> u64 {
-        let (mut hasher, mut block) = (DefaultHasher::new(), [0.0; BLOCK]);
-        for at in (0..self.len()).step_by(BLOCK) {
-            let n = BLOCK.min(self.len() - at);
-            self.read(at, &mut block[..n]);
-            block[..n].iter().for_each(|x| x.to_bits().hash(&mut hasher));
-        }
-        hasher.finish()
-    }
-
-    /// Whether a cell is at or below `limit`.
-    pub(super) fn any_below(&self, limit: f64) -> bool {
-        let below = |share: usize| {
-            let (mut found, mut block) = (false, [0.0; BLOCK]);
-            each_block(share, self.len(), |at, n| {
-                self.read(at, &mut block[..n]);
-                found |= block[..n].iter().any(|x| *x <= limit);
-            });
-            found
-        };
-        parallel::map(shares(self.len()), below).contains(&true)
-    }
-}
-
-/// Where threads start.
-fn shares(len: usize) -> usize {
-    len.div_ceil(TAKEN * BLOCK)
-}
-
-/// Calls `of` with the start and the length of each block of a thread's share.
-fn each_block(share: usize, len: usize, mut of: impl FnMut(usize, usize)) {
-    let start = share * TAKEN * BLOCK;
-    let end = (start + TAKEN * BLOCK).min(len);
-    for at in (start..end).step_by(BLOCK) {
-        of(at, BLOCK.min(end - at));
-    }
-}
 
 /// A block of all sides.
 struct Block<'a> {
@@ -450,3 +313,46 @@ pub(super) fn find(sides: &Sides<'_>, how: How) -> Found {
         worst: all.worst.into_iter().map(|w| w.1).collect(),
     }
 }
+
+/// Measures our cells against the reference's, and says how they are.
+pub fn measure(sides: &Sides<'_>, kind: Kind, unit: Unit, tolerance: &Tolerance, mode: Mode) -> (Measure, State) {
+    let limits = limits(kind, unit, tolerance);
+    let found = find(sides, How { kind, unit, limits });
+    let (far, size) = (found.far, found.size);
+    let (rms, max) = (relative(far.norm, size.norm), relative(far.largest, size.largest));
+    let fits = match limits {
+        Limits::Whole { rms: r, max: m, atol } => rms <= r && max <= m || far.largest <= atol,
+        Limits::Cells { .. } => found.differing == 0,
+    };
+    let (cells, decided, rounded) = found.counted;
+    let mean = |norm: f64, n: usize| if n == 0 { 0.0 } else { norm / (n as f64).sqrt() };
+    // Both number types differ by what the coarser of them rounds, binary32; in numbers of `unit`, by so many times that.
+    let share = unit.roundoff() / Unit::F32.roundoff();
+    let rounding = Rounding { rms: mean(found.round.norm, rounded) * share, max: found.round.largest * share };
+    let rounded = kind != Kind::Exact
+        && tolerance.forgives_rounding()
+        && found.decided.largest.is_finite()
+        && mean(found.decided.norm, decided) <= forgiven(mode) * rounding.rms
+        && found.decided.largest <= forgiven(mode) * rounding.max;
+    let state = match (fits, rounded) {
+        (true, _) => State::Match,
+        (false, true) => State::Drift,
+        (false, false) => State::Diverged,
+    };
+    let measure = Measure {
+        rms,
+        max,
+        difference: far.largest,
+        limits,
+        rounding,
+        cells,
+        differing: found.differing,
+        first: found.first,
+        worst: found.worst,
+    };
+    (measure, state)
+}
+
+#[cfg(test)]
+#[path = "blocks_tests.rs"]
+mod tests;

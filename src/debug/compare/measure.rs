@@ -10,7 +10,7 @@
 //! ([`Rounding`]). Beyond the limit, but within a few times that (others add up in another order), is *drift*: no
 //! cause, only rounding. How many times, [`forgiven`] says.
 
-use super::blocks::{self, Cells, How};
+use super::cells::Cells;
 
 /// What a step is computed from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -194,7 +194,7 @@ impl Tolerance {
     }
 
     /// Whether what rounding explains is drift: not where a user has set the limits, nor by the measure of others.
-    fn forgives_rounding(&self) -> bool {
+    pub(super) fn forgives_rounding(&self) -> bool {
         self.policy == Policy::Ours && self.rtol.is_none() && self.atol.is_none()
     }
 }
@@ -321,7 +321,7 @@ pub(super) fn apart(a: f64, b: f64, nan_equal: bool, hides: bool) -> Option<f64>
 }
 
 /// `x` against `to`, where nothing is no part of anything.
-fn relative(x: f64, to: f64) -> f64 {
+pub(super) fn relative(x: f64, to: f64) -> f64 {
     if x == 0.0 {
         0.0
     } else if to == 0.0 {
@@ -338,46 +338,3 @@ pub fn limits(kind: Kind, unit: Unit, tolerance: &Tolerance) -> Limits {
         _ => tolerance.limits(unit),
     }
 }
-
-/// Measures our cells against the reference's, and says how they are.
-pub fn measure(sides: &Sides<'_>, kind: Kind, unit: Unit, tolerance: &Tolerance, mode: Mode) -> (Measure, State) {
-    let limits = limits(kind, unit, tolerance);
-    let found = blocks::find(sides, How { kind, unit, limits });
-    let (far, size) = (found.far, found.size);
-    let (rms, max) = (relative(far.norm, size.norm), relative(far.largest, size.largest));
-    let fits = match limits {
-        Limits::Whole { rms: r, max: m, atol } => rms <= r && max <= m || far.largest <= atol,
-        Limits::Cells { .. } => found.differing == 0,
-    };
-    let (cells, decided, rounded) = found.counted;
-    let mean = |norm: f64, n: usize| if n == 0 { 0.0 } else { norm / (n as f64).sqrt() };
-    // Both number types differ by what the coarser of them rounds, binary32; in numbers of `unit`, by so many times that.
-    let share = unit.roundoff() / Unit::F32.roundoff();
-    let rounding = Rounding { rms: mean(found.round.norm, rounded) * share, max: found.round.largest * share };
-    let rounded = kind != Kind::Exact
-        && tolerance.forgives_rounding()
-        && found.decided.largest.is_finite()
-        && mean(found.decided.norm, decided) <= forgiven(mode) * rounding.rms
-        && found.decided.largest <= forgiven(mode) * rounding.max;
-    let state = match (fits, rounded) {
-        (true, _) => State::Match,
-        (false, true) => State::Drift,
-        (false, false) => State::Diverged,
-    };
-    let measure = Measure {
-        rms,
-        max,
-        difference: far.largest,
-        limits,
-        rounding,
-        cells,
-        differing: found.differing,
-        first: found.first,
-        worst: found.worst,
-    };
-    (measure, state)
-}
-
-#[cfg(test)]
-#[path = "measure_tests.rs"]
-mod tests;

@@ -8,6 +8,7 @@
 pub mod alias;
 pub mod blocks;
 pub mod bound;
+pub mod cells;
 mod differences;
 mod families;
 pub mod fit;
@@ -183,7 +184,7 @@ fn mattering(reference: &Reference, unmatched: &[String]) -> Vec<String> {
     // Only tensors of the same length can hold the same numbers.
     let lengths: HashSet<usize> = open.iter().map(|i| reference.len(*i)).collect();
     let summed = |i: usize| {
-        let sum = blocks::Cells::from(&reference.value(i)).checksum();
+        let sum = cells::Cells::from(&reference.value(i)).checksum();
         reference.let_go(i);
         (reference.len(i), sum)
     };

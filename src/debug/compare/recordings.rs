@@ -10,10 +10,11 @@
 use std::collections::{HashMap, HashSet};
 
 use super::alias::{Table, canonical};
-use super::blocks::Cells;
+use super::blocks::measure;
+use super::cells::Cells;
 use super::fit::{Reading, fit};
 use super::layout::Layout;
-use super::measure::{CellPair, HIDDEN, Kind, Mode, Sides, State, Unit, measure};
+use super::measure::{CellPair, HIDDEN, Kind, Mode, Sides, State, Unit};
 use super::report::{Against, Checked, Difference, Place, Report, StepAt};
 use super::{Failed, Options, Reference, nothing, pattern};
 use crate::parallel;

@@ -8,9 +8,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::alias::Target;
-use super::blocks::Cells;
+use super::blocks::measure;
+use super::cells::Cells;
 use super::fit::{Reading, fit};
-use super::measure::{CellPair, HIDDEN, Kind, Mode, Sides, State, Tolerance, Unit, measure};
+use super::measure::{CellPair, HIDDEN, Kind, Mode, Sides, State, Tolerance, Unit};
 use super::reference::Reference;
 use super::report::{Against, Checked, Place};
 use super::rounding::{self, Digits, Rounded, Scheme};

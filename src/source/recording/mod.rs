@@ -18,8 +18,8 @@ use memmap2::Mmap;
 use crate::parallel;
 use crate::program::{BuildError, Builder, NodeId, Program};
 use crate::source::measures::next_to;
-use crate::tensor::mapped::{Mapped, Plain, forget, map_file};
-use crate::tensor::{DType, Elem, Precision, Real, Shape, Tensor, Value, float8};
+use crate::tensor::mapped::{Mapped, forget, map_file};
+use crate::tensor::{DType, Elem, Plain, Precision, Real, Shape, Tensor, Value, float8};
 use crate::text::{Msg, escape};
 use crate::trace::{Home, ValueSource};
 

@@ -12,7 +12,7 @@ use crate::app::navigator::{Navigator, Plane, TableModel, TreeRow};
 use crate::tensor::DType;
 use crate::text::tr;
 use crate::tui::draw::{Look, put};
-use crate::tui::screen::{Shown, Target};
+use crate::tui::shown::{Shown, Target};
 use crate::tui::widgets::legend;
 use crate::walkthrough::{Role, View};
 

@@ -8,7 +8,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 
-use super::maps::overview;
+use super::maps::{LARGEST, overview};
 use super::source::{Labelled, Source};
 use crate::app::app::App;
 use crate::app::measure::Kind;
@@ -19,8 +19,6 @@ use crate::tui::draw::{Look, put};
 use crate::tui::scale::Scale;
 use crate::tui::widgets::raster::Raster;
 
-/// Largest cells: columns and lines.
-pub const LARGEST: (u16, u16) = (26, 11);
 /// Most cells of labels on the left.
 const GUTTER: u16 = 9;
 

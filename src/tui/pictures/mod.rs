@@ -8,6 +8,7 @@ pub mod source;
 pub mod stage;
 mod stairs;
 pub mod sum;
+pub mod thumbnails;
 pub mod words;
 
 use ratatui::buffer::Buffer;

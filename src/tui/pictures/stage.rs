@@ -15,7 +15,7 @@ use crate::app::settings::ScaleMode;
 use crate::text::Msg;
 use crate::tui::draw::{Look, put};
 use crate::tui::scale::Scale;
-use crate::tui::screen::{Claim, Shown, ShownTable, Target};
+use crate::tui::shown::{Claim, Shown, ShownTable, Target};
 use crate::tui::widgets::heat_table::{HeatTable, Lit};
 use crate::tui::widgets::legend;
 

@@ -9,7 +9,7 @@ use crate::app::views::words::TableResult;
 use crate::session::Table;
 use crate::text::Msg;
 use crate::tui::draw::{Look, put};
-use crate::tui::screen::Shown;
+use crate::tui::shown::Shown;
 use crate::tui::widgets::chart::{Chart, Series};
 use crate::tui::widgets::paragraph::{Span, Wrapped};
 

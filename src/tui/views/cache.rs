@@ -7,7 +7,7 @@ use crate::app::app::App;
 use crate::app::views::cache::{State, row};
 use crate::tui::draw::Look;
 use crate::tui::pictures::words;
-use crate::tui::screen::Shown;
+use crate::tui::shown::Shown;
 
 pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) {
     let (d, state) = (&app.nav, &app.views.cache);

@@ -14,9 +14,9 @@ use crate::trace::Rounding;
 use crate::tui::colour::CellKind;
 use crate::tui::draw::{Look, put};
 use crate::tui::pictures::source::Labelled;
-use crate::tui::pictures::{following, grid, nothing};
+use crate::tui::pictures::{following, grid, maps, nothing};
 use crate::tui::scale::Scale;
-use crate::tui::screen::Shown;
+use crate::tui::shown::Shown;
 use crate::tui::widgets::legend;
 use crate::walkthrough::View;
 
@@ -219,8 +219,8 @@ fn grids(app: &App, view: &View, pairs: &Pairs, area: Rect, buf: &mut Buffer, lo
     let free = area.height.saturating_sub(LISTED.min(area.height / 3));
     // Whichever gives the larger cells.
     let cell = |w: u16, h: u16| {
-        let width = (w.saturating_sub(gutter) / cols.max(1)).min(grid::LARGEST.0);
-        let height = (h.saturating_sub(4) / rows.max(1)).min(grid::LARGEST.1).min(width * 3 / 4);
+        let width = (w.saturating_sub(gutter) / cols.max(1)).min(maps::LARGEST.0);
+        let height = (h.saturating_sub(4) / rows.max(1)).min(maps::LARGEST.1).min(width * 3 / 4);
         u32::from(width) * u32::from(height)
     };
     let (next_to, below) = (cell(area.width / 3, free), cell(area.width, free / 3));

@@ -8,7 +8,7 @@ use crate::app::views::costs::Costs;
 use crate::text::{Align, Lang, Msg, tr, words};
 use crate::tui::draw::{Look, follow, put};
 use crate::tui::pictures::nothing;
-use crate::tui::screen::Shown;
+use crate::tui::shown::Shown;
 
 /// Shapes and cost of every op of the run (or of its steps), from the one the cursor is at.
 pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) {

@@ -7,7 +7,7 @@ use crate::app::app::App;
 use crate::app::views::counts::tables;
 use crate::text::{NumberFormat, tr};
 use crate::tui::draw::{Look, put};
-use crate::tui::screen::Shown;
+use crate::tui::shown::Shown;
 use crate::tui::widgets::chart::{Chart, Series};
 
 /// Rows of the chart, where there is room for it.

@@ -7,7 +7,7 @@ use crate::app::app::App;
 use crate::app::breakpoints::list;
 use crate::text::tr;
 use crate::tui::draw::{Look, put};
-use crate::tui::screen::Shown;
+use crate::tui::shown::Shown;
 
 pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, _: &mut Shown) {
     let d = &app.nav;

@@ -10,7 +10,7 @@ use crate::tui::colour::Ramp;
 use crate::tui::draw::{Look, put};
 use crate::tui::pictures::source::{Labelled, Source};
 use crate::tui::pictures::{following, grid, nothing};
-use crate::tui::screen::Shown;
+use crate::tui::shown::Shown;
 use crate::tui::widgets::legend;
 
 /// Keys that the arcs lead to.

@@ -9,9 +9,9 @@ use crate::program::Side;
 use crate::text::{Align, Msg, tr};
 use crate::tui::colour::{CellKind, Ramp};
 use crate::tui::draw::{Look, follow, put};
-use crate::tui::pictures::{grid, maps, nothing};
+use crate::tui::pictures::{grid, nothing, thumbnails};
 use crate::tui::scale::Scale;
-use crate::tui::screen::Shown;
+use crate::tui::shown::Shown;
 use crate::tui::theme::Depth;
 use crate::tui::widgets::legend;
 use crate::tui::widgets::raster::split;
@@ -92,7 +92,7 @@ pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: 
     if lower > 3 {
         let place = Rect { y: below.y + 1, height: below.height - 1, ..below };
         let all = (heads.len(), heads.iter().map(Vec::len).max().unwrap_or(0));
-        let seen = maps::thumbnails(app, &heads, here, place, buf, look);
+        let seen = thumbnails::thumbnails(app, &heads, here, place, buf, look);
         let mut title = tr(look.lang, "tui.layers.heads").to_owned();
         if let Some((layers, heads)) = seen.filter(|(l, h)| of_layers > 1 && (l.1 - l.0 + 1, h.1 - h.0 + 1) != all) {
             let part = Msg::new("tui.layers.part")

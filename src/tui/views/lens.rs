@@ -13,7 +13,7 @@ use crate::tui::colour::CellKind;
 use crate::tui::draw::{Look, follow, put};
 use crate::tui::pictures::{grid, nothing};
 use crate::tui::scale::{Kind, Scale};
-use crate::tui::screen::Shown;
+use crate::tui::shown::Shown;
 use crate::tui::widgets::bars::{Bar, Bars};
 use crate::tui::widgets::chart::{Chart, Series};
 use crate::tui::widgets::legend;

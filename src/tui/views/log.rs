@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 use crate::app::app::App;
 use crate::tui::draw::{Look, follow, put};
 use crate::tui::pictures::nothing;
-use crate::tui::screen::Shown;
+use crate::tui::shown::Shown;
 use crate::tui::widgets::paragraph::Wrapped;
 use crate::tui::widgets::status;
 

@@ -14,7 +14,7 @@ use crate::text::{Align, tr};
 use crate::tui::colour::Ramp;
 use crate::tui::draw::{Look, frame, put};
 use crate::tui::scale::Scale;
-use crate::tui::screen::{Shown, Target};
+use crate::tui::shown::{Shown, Target};
 use crate::tui::widgets::legend;
 use crate::tui::widgets::paragraph::{Span, Wrapped};
 

@@ -25,7 +25,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::draw::Look;
-use super::screen::Shown;
+use super::shown::Shown;
 use crate::app::app::App;
 use crate::app::view::{View, view_table};
 

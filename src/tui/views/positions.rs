@@ -13,7 +13,7 @@ use crate::tui::pictures::grid::{self, Values};
 use crate::tui::pictures::nothing;
 use crate::tui::pictures::source::{Labelled, Source};
 use crate::tui::scale::Scale;
-use crate::tui::screen::Shown;
+use crate::tui::shown::Shown;
 use crate::tui::widgets::chart::{Chart, Series};
 use crate::tui::widgets::{clock, legend};
 

@@ -15,7 +15,7 @@ use crate::tui::draw::{Look, put};
 use crate::tui::pictures::source::{Labelled, Source};
 use crate::tui::pictures::{following, grid, nothing};
 use crate::tui::scale::Scale;
-use crate::tui::screen::Shown;
+use crate::tui::shown::Shown;
 use crate::tui::widgets::bars::{Bar, Bars, top};
 use crate::tui::widgets::legend;
 

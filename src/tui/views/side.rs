@@ -19,7 +19,7 @@ use crate::tui::colour::CellKind;
 use crate::tui::draw::{Look, put};
 use crate::tui::pictures::words::why_nothing;
 use crate::tui::scale::{Kind, Scale};
-use crate::tui::screen::Shown;
+use crate::tui::shown::Shown;
 use crate::tui::widgets::heat_table::{Change, HeatCell, HeatTable, Lit};
 use crate::tui::widgets::paragraph::{Span, Wrapped};
 use crate::tui::widgets::{legend, status};

@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 use crate::app::app::App;
 use crate::tui::draw::Look;
 use crate::tui::pictures::words;
-use crate::tui::screen::Shown;
+use crate::tui::shown::Shown;
 
 pub(super) fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look, shown: &mut Shown) {
     let state = &app.views.stages;

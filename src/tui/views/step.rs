@@ -14,7 +14,7 @@ use crate::text::Msg;
 use crate::tui::draw::{Look, put};
 use crate::tui::pictures::source::{Labelled, Source};
 use crate::tui::pictures::{following, grid, stage, sum, words};
-use crate::tui::screen::{Shown, Target};
+use crate::tui::shown::{Shown, Target};
 use crate::tui::widgets::legend;
 use crate::tui::widgets::paragraph::{Span, Wrapped};
 

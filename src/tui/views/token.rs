@@ -14,7 +14,7 @@ use crate::tui::colour::CellKind;
 use crate::tui::draw::{Look, follow, put};
 use crate::tui::pictures::nothing;
 use crate::tui::scale::Scale;
-use crate::tui::screen::Shown;
+use crate::tui::shown::Shown;
 use crate::tui::widgets::legend;
 
 /// Numbers of a row that are written, as far as there is room.

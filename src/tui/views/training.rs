@@ -12,7 +12,7 @@ use crate::tui::draw::{Look, put};
 use crate::tui::pictures::grid::Values;
 use crate::tui::pictures::words::why_nothing;
 use crate::tui::scale::{Kind, Scale};
-use crate::tui::screen::Shown;
+use crate::tui::shown::Shown;
 use crate::tui::widgets::bars::{Bar, Bars};
 use crate::tui::widgets::chart::{Chart, Series};
 use crate::tui::widgets::legend;

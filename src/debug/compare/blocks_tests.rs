@@ -1,4 +1,5 @@
 use super::*;
+use crate::debug::compare::measure::Policy;
 
 fn compared(ours: &[f64], theirs: &[f64], kind: Kind, tolerance: Tolerance) -> (Measure, State) {
     let cells = sides(ours, ours, theirs);
