@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use ndarray::{ArrayViewD, IxDyn, ShapeBuilder};
+use ndarray::{ArrayView6, ShapeBuilder};
 use smallvec::SmallVec;
 
 use crate::program::NodeId;
@@ -153,10 +153,14 @@ impl Array {
         self.read(self.offset(flat))
     }
 
-    /// Its part of `data`.
-    fn view<'d, E>(&self, data: &'d [E]) -> ArrayViewD<'d, E> {
-        let (dims, strides) = (self.shape.dims(), &self.strides[..self.shape.rank()]);
-        ArrayViewD::from_shape(IxDyn(dims).strides(IxDyn(strides)), &data[self.start..]).expect("a part is inside")
+    /// Its part of `data`, under as many axes of length 1 before its own as are missing: with a fixed number of axes
+    /// rows of a few numbers are read four times as fast.
+    fn view<'d, E>(&self, data: &'d [E]) -> ArrayView6<'d, E> {
+        let rank = self.shape.rank();
+        let (mut dims, mut strides) = ([1; MAX_RANK], [0; MAX_RANK]);
+        dims[MAX_RANK - rank..].copy_from_slice(self.shape.dims());
+        strides[MAX_RANK - rank..].copy_from_slice(&self.strides[..rank]);
+        ArrayView6::from_shape(dims.strides(strides), &data[self.start..]).expect("a part is inside")
     }
 
     /// Shows all its numbers, in row-major order.
@@ -191,10 +195,11 @@ impl Array {
         let Some(axis) = axis else {
             return Self::scalar(fold(&mut |see| self.scan(see)));
         };
+        let before = MAX_RANK - self.shape.rank();
         let mut rest = self.clone();
         rest.drop_axis(axis);
         let mut data = Vec::with_capacity(rest.shape.len());
-        with_view!(self, view, number => for fibre in view.lanes(ndarray::Axis(axis)) {
+        with_view!(self, view, number => for fibre in view.lanes(ndarray::Axis(before + axis)) {
             data.push(fold(&mut |see| fibre.iter().for_each(|x| see(number(*x)))));
         });
         Self::new(rest.shape, data)
