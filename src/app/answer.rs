@@ -2,7 +2,7 @@
 //! gets the same lines.
 
 use super::action::Action;
-use super::args::Place;
+use super::args::{Place, StepTarget};
 use super::messages::Level;
 use super::overlay::{Item, Overlay};
 use crate::report::{About, Line};
@@ -31,7 +31,7 @@ impl Row {
 
     /// A line of words that are the same in every language: symbols, paths, figures.
     pub fn plain(text: impl Into<String>) -> Self {
-        Self::new(Msg::new("report.plain").arg("text", text.into()))
+        Line::plain(text).into()
     }
 
     /// With another level.
@@ -62,9 +62,10 @@ impl Row {
 impl From<Line> for Row {
     /// Choosing it goes to what it is about.
     fn from(line: Line) -> Self {
-        let go = |about: About| {
-            let name = about.run.map_or_else(|| about.path.clone(), |run| format!("{run}:{}", about.path));
-            Action::Go(Place { name, index: about.index })
+        let go = |about: About| match about {
+            About::Node { run: Some(run), path, index } => Action::Go(Place { name: format!("{run}:{path}"), index }),
+            About::Node { run: None, path, index } => Action::Go(Place { name: path, index }),
+            About::Step(number) => Action::Step(StepTarget::Number(number)),
         };
         Self { action: line.about.map(go), ..Self::new(line.text).level(line.level) }
     }
@@ -83,6 +84,11 @@ impl Answer {
     /// An answer without lines yet.
     pub fn new(title: Msg) -> Self {
         Self { title, rows: Vec::new() }
+    }
+
+    /// Of the lines of a report.
+    pub fn of(title: Msg, lines: impl IntoIterator<Item = Line>) -> Self {
+        Self { title, rows: lines.into_iter().map(Row::from).collect() }
     }
 
     /// With one more line.

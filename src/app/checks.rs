@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::answer::{Answer, Row};
+use super::answer::Answer;
 use super::messages::Level;
 use super::navigator::Navigator;
 use super::of_session::OfSession;
@@ -141,9 +141,7 @@ fn answer(session: &Session, found: &[Finding], expected: &[Compared], lang: Lan
     if found.is_empty() && expected.iter().all(|e| e.wrong.is_empty()) {
         return Answer::new(Msg::new("checks.none"));
     }
-    let mut answer = Answer::new(report::lints::counts(found, "checks.title"));
     let expected = report::expected::lines(session, expected, MAX_CELLS, lang);
-    let found = report::lints::lines(session, found, usize::MAX, lang);
-    answer.rows.extend(expected.into_iter().chain(found).map(Row::from));
-    answer
+    let findings = report::lints::lines(session, found, usize::MAX, lang);
+    Answer::of(report::lints::counts(found, "checks.title"), expected.into_iter().chain(findings))
 }

@@ -82,8 +82,7 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
         if let Some(v) = &verified {
             json["checksums"] = v.to_json(lang);
         }
-        serde_json::to_writer_pretty(&mut out, &json).map_err(io::Error::from)?;
-        writeln!(out)?;
+        report::write_json(&mut out, &json)?;
     } else {
         if let Some(v) = &verified {
             v.write_text(&mut out, lang)?;

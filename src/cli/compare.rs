@@ -12,6 +12,7 @@ use crate::debug::compare::alias::Table;
 use crate::debug::compare::{
     Failed, Mode, Options, Policy, Reference, Tolerance, Unopened, compare, is_file_of_tensors,
 };
+use crate::report;
 use crate::report::{compare as worded, write};
 use crate::text::{Lang, Msg, escape};
 
@@ -138,8 +139,7 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     let mut out = BufWriter::new(io::stdout().lock());
     if args.json {
         let json = worded::to_json(&head, &report);
-        serde_json::to_writer_pretty(&mut out, &json).map_err(io::Error::from)?;
-        writeln!(out)?;
+        report::write_json(&mut out, &json)?;
     } else {
         write(&mut out, &worded::lines(&head, &report, global.number(), lang), lang)?;
     }
@@ -157,8 +157,7 @@ fn rounded(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     let lens = numerics::lens(&session, run, rounding, true)?;
     let mut out = BufWriter::new(io::stdout().lock());
     if args.json {
-        serde_json::to_writer_pretty(&mut out, &numerics::to_json(&session, &lens)).map_err(io::Error::from)?;
-        writeln!(out)?;
+        report::write_json(&mut out, &numerics::to_json(&session, &lens))?;
     } else {
         numerics::text(&mut out, &session, &lens, lang)?;
     }

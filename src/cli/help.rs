@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use super::{Failure, args};
+use crate::report;
 use crate::scenario::reference;
 use crate::text::{Lang, Msg};
 
@@ -34,8 +35,7 @@ pub fn run(args: &Args, lang: Lang) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     if args.command.as_deref() == Some(SCENARIO) {
         if args.json_schema {
-            serde_json::to_writer_pretty(&mut out, &reference::json_schema()).map_err(io::Error::from)?;
-            writeln!(out)?;
+            report::write_json(&mut out, &reference::json_schema())?;
         } else if args.markdown {
             write!(out, "{}", reference::markdown(lang))?;
         } else {

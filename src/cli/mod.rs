@@ -37,7 +37,6 @@ pub mod steps;
 pub mod tensors;
 pub mod tokenize;
 pub mod train;
-mod train_report;
 
 #[cfg(test)]
 mod tests;

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use super::bind::Laid;
 use super::global::Global;
 use super::{Failure, common, numerics, value};
+use crate::report;
 use crate::session::Session;
 use crate::text::{Align, Cells, Lang, escape};
 use crate::walkthrough::Step;
@@ -67,8 +68,7 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
             json
         };
         let json: Vec<serde_json::Value> = list.iter().map(|s| one(s)).collect();
-        serde_json::to_writer_pretty(&mut out, &json).map_err(io::Error::from)?;
-        writeln!(out)?;
+        report::write_json(&mut out, &json)?;
         out.flush()?;
         return Ok(());
     }

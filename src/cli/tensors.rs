@@ -12,6 +12,7 @@ use super::global::Global;
 use crate::export::file::Target;
 use crate::export::tensors::{Described, write_header};
 use crate::parallel;
+use crate::report;
 use crate::scenario::tensors::read_tensors;
 use crate::source::Mapped;
 use crate::source::tensor_file::{NumberType, TensorFile, widen};
@@ -179,8 +180,7 @@ pub fn run(args: &Args, global: &Global, lang: Lang) -> Result<(), Failure> {
     let mut out = BufWriter::new(io::stdout().lock());
     if args.json {
         let list: Vec<Json> = items.iter().zip(&stats).map(|(i, s)| to_json(i, s.as_ref())).collect();
-        serde_json::to_writer_pretty(&mut out, &list).map_err(io::Error::from)?;
-        writeln!(out)?;
+        report::write_json(&mut out, &list)?;
     } else {
         table(&mut out, &items, &stats, global.number().unwrap_or_default(), lang)?;
     }

@@ -9,11 +9,12 @@ use clap::ValueEnum;
 
 use super::global::Global;
 use super::progress::Progress;
-use super::train_report::{Report, loss_text};
 use super::{Failure, common, complain, value};
 use crate::export::checkpoint;
 use crate::program::optimiser::{Optimiser, OptimiserKind};
 use crate::program::{Name, Role};
+use crate::report;
+use crate::report::train::{Train, loss_text};
 use crate::session::insight::looks;
 use crate::session::training::{TrainSteps, fault, unlabelled};
 use crate::session::{self, AnyBindings, RunKind, Session};
@@ -300,13 +301,13 @@ impl Job<'_> {
             (Err(_), Some(_)) => Vec::new(),
             (Err(e), None) => return Err(Msg::from(&e).into()),
         };
-        let report = Report {
+        let report = Train {
             session: self.session,
             run: self.run,
             rule: &self.rule,
             batch: self.args.batch,
             seed,
-            asked: self.updates,
+            requested: self.updates,
             made: trainer.state().update,
             losses: trainer.losses(),
             looks: &looks,
@@ -321,10 +322,9 @@ impl Job<'_> {
         }
         let mut out = BufWriter::new(io::stdout().lock());
         if self.args.json {
-            serde_json::to_writer_pretty(&mut out, &report.json()).map_err(io::Error::from)?;
-            writeln!(out)?;
+            report::write_json(&mut out, &report.to_json())?;
         } else {
-            report.text(&mut out, self.number, self.lang)?;
+            report::write(&mut out, &report.lines(self.number), self.lang)?;
         }
         out.flush()?;
         match stopped {

@@ -71,7 +71,7 @@ impl Replayed {
         let mut lines = vec![Line::new(msg)];
         if let Some((path, index)) = &self.first {
             let msg = Msg::new("check.first").arg("path", escape(path)).arg("index", format!("{index:?}"));
-            let about = About { run: Some(self.name.clone()), path: path.clone(), index: index.clone() };
+            let about = About::Node { run: Some(self.name.clone()), path: path.clone(), index: index.clone() };
             lines.push(Line::new(msg).level(Level::Error).about(about));
         }
         lines
@@ -162,7 +162,7 @@ impl Check {
             "lints": lints::to_json(session, &self.lints, lang),
         });
         if let Some(g) = &self.gradients {
-            json["gradients"] = g.json();
+            json["gradients"] = g.to_json();
         }
         json
     }

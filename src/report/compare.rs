@@ -104,7 +104,7 @@ pub fn verdict(report: &Report, lang: Lang) -> Vec<Line> {
 }
 
 fn about(place: &Place, index: &[usize]) -> About {
-    About { run: None, path: place.path.clone(), index: index.to_vec() }
+    About::Node { run: None, path: place.path.clone(), index: index.to_vec() }
 }
 
 fn pattern_words(pattern: &Pattern) -> Msg {

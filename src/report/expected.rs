@@ -48,7 +48,7 @@ pub fn count(expected: &[Compared]) -> Line {
 }
 
 fn about(session: &Session, e: &Compared, index: &[usize]) -> About {
-    About { run: Some(session.runs[e.run].name.clone()), path: e.path.clone(), index: index.to_vec() }
+    About::Node { run: Some(session.runs[e.run].name.clone()), path: e.path.clone(), index: index.to_vec() }
 }
 
 /// Where one value is not as expected, what was, and what is there.

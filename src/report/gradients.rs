@@ -107,14 +107,14 @@ impl Report {
                 .arg("worst", format!("{:.1e}", p.worst))
                 .arg("index", format!("{:?}", p.index))
                 .arg("cells", p.cells);
-            let about = About { run: Some(p.run.clone()), path: p.path.clone(), index: p.index.clone() };
+            let about = About::Node { run: Some(p.run.clone()), path: p.path.clone(), index: p.index.clone() };
             lines.push(Line::new(msg).about(about));
         }
         lines
     }
 
     /// For programs.
-    pub fn json(&self) -> Json {
+    pub fn to_json(&self) -> Json {
         json!({
             "tolerance": self.tolerance,
             "good": self.good(),

@@ -55,7 +55,7 @@ pub fn line(session: &Session, f: &Finding, lang: Lang) -> Line {
         Severity::Warning => Level::Warning,
         Severity::Error => Level::Error,
     };
-    let about = f.run.filter(|_| f.node.is_some()).map(|run| About {
+    let about = f.run.filter(|_| f.node.is_some()).map(|run| About::Node {
         run: Some(session.runs[run].name.clone()),
         path: f.path.clone(),
         index: f.cell.clone(),

@@ -1,12 +1,15 @@
 //! What a command found, worded once: lines with what each is about. A script prints them, the screen lists them to go on
-//! from; next to them each report has its JSON.
+//! from; next to them each report has its JSON, whose names and order are stable.
 
 pub mod check;
 pub mod compare;
 pub mod decoding;
 pub mod expected;
+pub mod generate;
 pub mod gradients;
 pub mod lints;
+pub mod train;
+pub mod what_if;
 
 use std::io::{self, Write};
 
@@ -29,15 +32,20 @@ pub enum Level {
     Error,
 }
 
-/// The node that a line is about, and the cell of it.
+/// What a line is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct About {
-    /// The run, where the path alone does not say it.
-    pub run: Option<String>,
-    /// The node's path.
-    pub path: String,
-    /// The cell; empty for the whole tensor.
-    pub index: Vec<usize>,
+pub enum About {
+    /// A node, or a cell of it.
+    Node {
+        /// The run, where the path alone does not say it.
+        run: Option<String>,
+        /// The node's path.
+        path: String,
+        /// The cell; empty for the whole tensor.
+        index: Vec<usize>,
+    },
+    /// The number of a step, outermost first.
+    Step(Vec<u32>),
 }
 
 /// One line.
@@ -55,6 +63,11 @@ impl Line {
     /// A line that only informs.
     pub fn new(text: Msg) -> Self {
         Self { level: Level::Info, text, about: None }
+    }
+
+    /// A line of words that are the same in every language: symbols, paths, figures.
+    pub fn plain(text: impl Into<String>) -> Self {
+        Self::new(Msg::new("report.plain").arg("text", text.into()))
     }
 
     /// With another level.
@@ -78,6 +91,15 @@ pub fn write(out: &mut impl Write, lines: &[Line], lang: Lang) -> io::Result<()>
     lines.iter().try_for_each(|line| writeln!(out, "{}", line.text.render(lang)))
 }
 
+/// Writes a document for programs, with the end of its last line.
+///
+/// # Errors
+/// Of the stream.
+pub fn write_json(out: &mut impl Write, json: &impl serde::Serialize) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, json)?;
+    writeln!(out)
+}
+
 /// A row of a table.
 pub struct Row {
     /// Its cells.
@@ -99,7 +121,7 @@ pub fn table(rows: Vec<Row>, align: &[Align]) -> Vec<Line> {
     };
     let line = |row: Row| {
         let text = row.cells.iter().enumerate().map(filled).collect::<Vec<_>>().join("  ");
-        Line { level: row.level, text: Msg::new("report.plain").arg("text", text), about: row.about }
+        Line { level: row.level, about: row.about, ..Line::plain(text) }
     };
     rows.into_iter().map(line).collect()
 }

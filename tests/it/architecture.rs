@@ -43,7 +43,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "trace",
         ],
     ),
-    ("report", &["debug", "session", "scenario", "program", "tensor", "trace"]),
+    ("report", &["debug", "session", "scenario", "model", "program", "tensor", "trace"]),
     (
         "app",
         &[

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::app::action::Action;
-use crate::app::answer::{Answer, Row};
+use crate::app::answer::Answer;
 use crate::app::app::{App, file_stem};
 use crate::app::args::{Change, FileName, Sentence};
 use crate::app::effect::Effect;
@@ -12,9 +12,10 @@ use crate::app::navigator::Navigator;
 use crate::app::overlay::PromptKind;
 use crate::app::ui::Ui;
 use crate::app::what_if::Edits;
-use crate::app::what_if::answer::{ablation, answer, describe};
 use crate::debug::expr::{ExprError, Fault};
 use crate::debug::whatif::{self, Command, Edit, EditContext, Report, Slip};
+use crate::report::Line;
+use crate::report::what_if::{ablation, describe, lines};
 use crate::scenario::diagnostic::Problem;
 use crate::scenario::{patched, syntax, write};
 use crate::text::{Lang, Msg, escape};
@@ -139,7 +140,10 @@ fn apply(app: &mut App, text: &str, command: Result<Command, Slip>) {
         Ok(report) => {
             let logged = Msg::new("edit.logged").arg("what", what).arg("changed", report.changed.len());
             ui.messages.note(Level::Done, logged, nav.state());
-            ui.answer(answer(nav, title, &report, ui.settings.digits, ui.settings.lang));
+            ui.answer(Answer::of(
+                title,
+                lines(&nav.session, &nav.steps, &report, ui.settings.digits, ui.settings.lang),
+            ));
         }
         Err(msg) => ui.say(Level::Error, msg),
     }
@@ -179,16 +183,15 @@ fn undo_or_redo(app: &mut App, undo: bool) {
 
 fn list(app: &mut App) {
     let App { nav, ui, edits, .. } = app;
-    let lines = edits.lines(nav);
-    if lines.is_empty() {
+    let made = edits.lines(nav);
+    if made.is_empty() {
         return ui.answer(Answer::new(Msg::new("edit.none")));
     }
     match report(edits, nav, nav.run_here()) {
         Ok(report) => {
-            let title = Msg::new("edit.list").arg("count", lines.len());
-            let mut all = answer(nav, title, &report, ui.settings.digits, ui.settings.lang);
-            all.rows.splice(0..0, lines.into_iter().map(Row::plain));
-            ui.answer(all);
+            let title = Msg::new("edit.list").arg("count", made.len());
+            let changed = lines(&nav.session, &nav.steps, &report, ui.settings.digits, ui.settings.lang);
+            ui.answer(Answer::of(title, made.into_iter().map(Line::plain).chain(changed)));
         }
         Err(msg) => ui.say(Level::Error, msg),
     }

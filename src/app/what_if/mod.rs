@@ -1,8 +1,6 @@
 //! What-if: edits, ablations, undo and redo, saving; and what they changed. The edited session takes the place of the
 //! one before, at the same step.
 
-pub(super) mod answer;
-
 use crate::trace::Rounding;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -12,10 +10,9 @@ use super::navigator::Navigator;
 use super::of_session::OfSession;
 use crate::debug::whatif::{self, Before, Changes, WhatIf};
 use crate::program::NodeId;
+use crate::report::what_if::describe;
 use crate::session::Session;
 use crate::text::Lang;
-
-use answer::describe;
 
 /// Values before edits, by run, node and rounding.
 type Befores = HashMap<(usize, NodeId, Option<Rounding>), Before>;

@@ -1,65 +1,51 @@
-//! What edits changed, as an answer: loss, predictions, changed cells; and how an edit is written.
+//! What edits changed: loss, predictions, changed cells; and how an edit is written.
 
-use crate::app::action::Action;
-use crate::app::answer::{Answer, Row};
-use crate::app::args::{Place, StepTarget};
-use crate::app::messages::Level;
-use crate::app::navigator::Navigator;
+use super::{About, Level, Line};
 use crate::debug::whatif::{Edit, Prediction, Report};
 use crate::scenario::edit;
+use crate::session::{Session, Steps};
 use crate::text::{Lang, Msg, NumberFormat, escape};
 
-/// Most tensors that an answer lists; so many predictions, too.
+/// Most tensors that are listed; so many predictions, too.
 const MAX_LISTED: usize = 12;
 
-/// What edits changed, as an answer.
-pub fn answer(nav: &Navigator, title: Msg, report: &Report, number: NumberFormat, lang: Lang) -> Answer {
-    let mut answer = Answer::new(title);
+/// What edits changed in a run of `session`, of which `steps` are listed.
+pub fn lines(session: &Session, steps: &Steps, report: &Report, number: NumberFormat, lang: Lang) -> Vec<Line> {
+    let mut lines = Vec::new();
     let number = |x: f64| number.format(x);
     if report.lost_steps > 0 {
         let msg = Msg::new("edit.lost_steps").arg("count", report.lost_steps);
-        answer.push(Row::new(msg).level(Level::Warning));
+        lines.push(Line::new(msg).level(Level::Warning));
     }
     if let Some((before, after)) = report.loss {
         let same = before.to_bits() == after.to_bits();
-        let key = if same { "edit.same_loss" } else { "edit.loss" };
-        let msg = Msg::new(key).arg("before", number(before));
-        answer.push(Row::new(msg.arg("after", number(after))));
+        let msg = Msg::new(if same { "edit.same_loss" } else { "edit.loss" }).arg("before", number(before));
+        lines.push(Line::new(msg.arg("after", number(after))));
     }
     if report.places > 0 {
         let same = report.predictions.is_empty();
         let msg = Msg::new(if same { "edit.same_predictions" } else { "edit.predictions" });
-        let msg = msg.arg("changed", report.predictions.len()).arg("of", report.places);
-        answer.push(Row::new(msg));
+        lines.push(Line::new(msg.arg("changed", report.predictions.len()).arg("of", report.places)));
     }
-    for (before, after) in report.predictions.iter().take(MAX_LISTED) {
-        answer.push(Row::new(prediction(before.as_ref(), after.as_ref(), &number)));
-    }
-    let msg = Msg::new("edit.changed")
-        .arg("changed", report.changed.len())
-        .arg("nodes", report.nodes)
-        .arg("run", escape(&report.run));
-    answer.push(Row::new(msg));
-    if let Some(step) = report.first_step.and_then(|at| nav.steps.list().get(at)) {
+    let predictions = report.predictions.iter().take(MAX_LISTED);
+    lines.extend(predictions.map(|(before, after)| Line::new(prediction(before.as_ref(), after.as_ref(), &number))));
+    let msg = Msg::new("edit.changed").arg("changed", report.changed.len()).arg("nodes", report.nodes);
+    lines.push(Line::new(msg.arg("run", escape(&report.run))));
+    if let Some(step) = report.first_step.and_then(|at| steps.list().get(at)) {
         let msg = Msg::new("edit.first_step").arg("step", step.label()).arg("title", step.title.render(lang));
-        let to = Action::Step(StepTarget::Number(step.number.clone()));
-        answer.push(Row::new(msg).action(to));
+        lines.push(Line::new(msg).about(About::Step(step.number.clone())));
     }
     // Numbers inside a written line are no tensors that a user looks at.
-    let run = nav.session.run_named(&report.run).unwrap_or(0);
-    let program = &nav.session.runs[run].program;
-    let changed = report.changed.iter();
-    let changed: Vec<_> = changed.filter(|c| !program.node(c.node).inline).collect();
-    for c in changed.iter().take(MAX_LISTED) {
-        let place = Place { name: c.path.to_string(), index: Vec::new() };
+    let program = &session.runs[session.run_named(&report.run).unwrap_or(0)].program;
+    let changed: Vec<_> = report.changed.iter().filter(|c| !program.node(c.node).inline).collect();
+    lines.extend(changed.iter().take(MAX_LISTED).map(|c| {
         let msg = Msg::new("edit.node").arg("path", &c.path).arg("cells", c.cells).arg("of", c.of);
-        answer.push(Row::new(msg).action(Action::Go(place)));
-    }
+        Line::new(msg).about(About::Node { run: None, path: c.path.to_string(), index: Vec::new() })
+    }));
     if changed.len() > MAX_LISTED {
-        let more = changed.len() - MAX_LISTED;
-        answer.push(Row::new(Msg::new("edit.more").arg("count", more)));
+        lines.push(Line::new(Msg::new("edit.more").arg("count", changed.len() - MAX_LISTED)));
     }
-    answer
+    lines
 }
 
 /// A prediction before and after.

@@ -1,10 +1,10 @@
 //! What a training run came to.
 
-use std::io::{self, Write};
 use std::path::Path;
 
 use serde_json::{Value as Json, json};
 
+use super::{Level, Line};
 use crate::program::optimiser::{Optimiser, OptimiserKind};
 use crate::session::Session;
 use crate::session::insight::{GradientNorm, ModelSnapshot};
@@ -15,26 +15,38 @@ use crate::trace::train::Stopped;
 const ROWS: usize = 20;
 
 /// What a training run came to.
-pub(super) struct Report<'a> {
-    pub(super) session: &'a Session,
-    pub(super) run: usize,
-    pub(super) rule: &'a Optimiser,
-    pub(super) batch: Option<usize>,
-    pub(super) seed: u64,
-    pub(super) asked: usize,
-    pub(super) made: u64,
-    pub(super) losses: &'a [f64],
-    /// At the start, at points between where they were asked for, at the end.
-    pub(super) looks: &'a [ModelSnapshot],
-    pub(super) maps: bool,
-    pub(super) interrupted: bool,
-    pub(super) stopped: Option<&'a Stopped>,
-    pub(super) saved: Option<&'a Path>,
+pub struct Train<'a> {
+    /// What is trained.
+    pub session: &'a Session,
+    /// Its run.
+    pub run: usize,
+    /// The optimiser.
+    pub rule: &'a Optimiser,
+    /// Sequences an update, where not all.
+    pub batch: Option<usize>,
+    /// Seed of batches and dropout.
+    pub seed: u64,
+    /// Updates that were requested.
+    pub requested: usize,
+    /// Updates that the weights have behind them.
+    pub made: u64,
+    /// Loss of each update.
+    pub losses: &'a [f64],
+    /// At the start, at points between where they were requested, at the end.
+    pub looks: &'a [ModelSnapshot],
+    /// Whether the JSON has attention maps and embeddings.
+    pub maps: bool,
+    /// Whether a signal ended it.
+    pub interrupted: bool,
+    /// Why it ended before its time.
+    pub stopped: Option<&'a Stopped>,
+    /// Where the weights are.
+    pub saved: Option<&'a Path>,
 }
 
-impl Report<'_> {
-    /// For programs. Names and order are stable.
-    pub(super) fn json(&self) -> Json {
+impl Train<'_> {
+    /// For programs.
+    pub fn to_json(&self) -> Json {
         let (momentum, betas, eps) = match self.rule.kind {
             OptimiserKind::Sgd => (Some(self.rule.momentum), None, None),
             OptimiserKind::Adam | OptimiserKind::AdamW => (None, Some(self.rule.betas), Some(self.rule.eps)),
@@ -62,7 +74,7 @@ impl Report<'_> {
                 "weight_decay": self.rule.weight_decay,
                 "clip": self.rule.clip,
                 "warmup": self.rule.warmup,
-                "steps": self.asked,
+                "steps": self.requested,
                 "batch": self.batch,
                 "seed": self.seed,
             },
@@ -95,49 +107,42 @@ impl Report<'_> {
         out
     }
 
-    /// For people.
-    pub(super) fn text(&self, out: &mut impl Write, number: Option<NumberFormat>, lang: Lang) -> io::Result<()> {
-        let say = |msg: Msg| msg.render(lang);
-        let head = Msg::new(match self.made {
-            1 => "train.head_one",
-            _ => "train.head",
-        })
-        .arg("name", escape(&self.session.scenario.name))
-        .arg("optimizer", self.rule.kind.name())
-        .arg("lr", NumberFormat::Shortest.format(self.rule.lr))
-        .arg("updates", self.made);
-        writeln!(out, "{}", say(head))?;
+    /// The settings, losses evenly spread over the run, the last loss and gradients, and where the weights are.
+    pub fn lines(&self, number: Option<NumberFormat>) -> Vec<Line> {
+        let head = Msg::new(if self.made == 1 { "train.head_one" } else { "train.head" })
+            .arg("name", escape(&self.session.scenario.name))
+            .arg("optimizer", self.rule.kind.name())
+            .arg("lr", NumberFormat::Shortest.format(self.rule.lr))
+            .arg("updates", self.made);
+        let mut lines = vec![Line::new(head)];
         let count = self.losses.len();
         let shown = count.min(ROWS);
-        for i in 0..shown {
+        lines.extend((0..shown).map(|i| {
             let at = if shown > 1 { i * (count - 1) / (shown - 1) } else { 0 };
-            let row = Msg::new("train.row")
-                .arg("update", format!("{:>6}", at + 1))
-                .arg("loss", loss_text(self.losses[at], number));
-            writeln!(out, "{}", say(row))?;
-        }
+            let msg = Msg::new("train.row").arg("update", format!("{:>6}", at + 1));
+            Line::new(msg.arg("loss", loss_text(self.losses[at], number)))
+        }));
         if let Some(last) = self.looks.last() {
-            let row = Msg::new("train.final").arg("loss", loss_text(last.loss, number));
-            writeln!(out, "{}", say(row))?;
-            writeln!(out, "{}", say(Msg::new("train.norms")))?;
-            for n in &last.gradients {
-                writeln!(out, "  {:<14} {:>12.4e} {:>12.4e}", escape(&n.part), n.activation, n.parameters)?;
-            }
+            lines.push(Line::new(Msg::new("train.final").arg("loss", loss_text(last.loss, number))));
+            lines.push(Line::new(Msg::new("train.norms")));
+            lines.extend(last.gradients.iter().map(|n| {
+                Line::plain(format!("  {:<14} {:>12.4e} {:>12.4e}", escape(&n.part), n.activation, n.parameters))
+            }));
         }
         if self.interrupted {
             let key = if self.saved.is_some() { "train.interrupted" } else { "train.interrupted_unsaved" };
-            writeln!(out, "{}", say(Msg::new(key)))?;
+            lines.push(Line::new(Msg::new(key)).level(Level::Warning));
         }
         if let Some(path) = self.saved {
-            let path = escape(&path.to_string_lossy()).into_owned();
-            writeln!(out, "{}", say(Msg::new("train.saved").arg("path", path)))?;
+            let msg = Msg::new("train.saved").arg("path", escape(&path.to_string_lossy()));
+            lines.push(Line::new(msg).level(Level::Done));
         }
-        Ok(())
+        lines
     }
 }
 
 /// A loss: six decimals unless a user chose; what would read as 0 in scientific notation.
-pub(super) fn loss_text(loss: f64, number: Option<NumberFormat>) -> String {
+pub fn loss_text(loss: f64, number: Option<NumberFormat>) -> String {
     let text = match number {
         Some(number) => number.format(loss),
         None => format!("{loss:.6}"),
