@@ -233,7 +233,9 @@ fn gradients_agree_with_differences_wherever_a_scenario_trains() {
         if !text.contains("Training(") {
             continue;
         }
-        for precision in ["f32", "f64"] {
+        // One of them in f32 too: the others would say nothing more, and take as long again.
+        let precisions: &[&str] = if name == "train_copy" { &["f32", "f64"] } else { &["f64"] };
+        for precision in precisions {
             let out = command(&["check", name, "--gradients", "--precision", precision, "--json"]).output().unwrap();
             let json: Json = serde_json::from_slice(&out.stdout).unwrap();
             let gradients = &json["gradients"];
