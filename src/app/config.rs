@@ -6,10 +6,9 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::hint::nearest;
 use super::keymap::Keymap;
 use super::settings::{ColorMode, GlyphSet, ScaleMode, Settings, parse_lang, parse_theme};
-use crate::text::{Lang, Msg, NumberFormat, escape, tr};
+use crate::text::{Lang, Msg, NumberFormat, escape, nearest, tr};
 
 /// What a configuration file may say; absent entries keep their defaults.
 #[derive(Clone, Debug, Default, PartialEq)]

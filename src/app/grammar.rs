@@ -192,7 +192,7 @@ pub fn unique<'n>(word: &str, names: impl Iterator<Item = &'n str> + Clone) -> R
     let begins: Vec<&str> = names.clone().filter(|n| !word.is_empty() && n.starts_with(word)).collect();
     match begins[..] {
         [one] => Ok(one),
-        [] => Err(match super::hint::nearest(word, names) {
+        [] => Err(match crate::text::nearest(word, names) {
             Some(near) => Msg::new("tui.error.action_near").arg("near", near),
             None => Msg::new("tui.error.action"),
         }

@@ -1,22 +1,6 @@
-//! The nearest known name to a mistyped one.
+//! What to say of a word that is none of the known ones.
 
-use crate::text::Msg;
-
-/// The candidate that a user most likely meant, if any is near.
-pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let word = word.to_lowercase();
-    let longest = word.chars().count();
-    candidates
-        .into_iter()
-        .map(|c| {
-            let prefix = longest >= 2 && c.starts_with(&word);
-            let distance = strsim::osa_distance(&word, &c.to_lowercase());
-            (if prefix { 0 } else { distance }, c)
-        })
-        .filter(|(d, c)| *d == 0 || *d <= 2 && *d * 2 <= longest.max(c.chars().count()))
-        .min_by_key(|(d, _)| *d)
-        .map(|(_, c)| c)
-}
+use crate::text::{Msg, nearest};
 
 /// What is wrong with a word that is none of `choices`: which there are, and the one that was likely meant.
 pub fn not_one_of(word: &str, choices: &[&str]) -> Msg {
@@ -27,18 +11,4 @@ pub fn not_one_of(word: &str, choices: &[&str]) -> Msg {
     }
     .arg("value", crate::text::escape(word))
     .arg("usage", choices.join(" | "))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::nearest;
-
-    #[test]
-    fn finds_slips_and_prefixes_only() {
-        let names = ["next", "prev", "export", "palette"];
-        assert_eq!(nearest("nxet", names), Some("next"));
-        assert_eq!(nearest("pal", names), Some("palette"));
-        assert_eq!(nearest("zzzz", names), None);
-        assert_eq!(nearest("", names), None);
-    }
 }

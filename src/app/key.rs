@@ -204,7 +204,7 @@ impl FromStr for Key {
 fn bad_key(text: &str) -> Msg {
     let names = NAMES.iter().map(|n| n.0);
     let word = text.rsplit('-').next().unwrap_or(text);
-    match super::hint::nearest(word, names) {
+    match crate::text::nearest(word, names) {
         Some(near) => Msg::new("tui.error.key_near").arg("near", near),
         None => Msg::new("tui.error.key"),
     }

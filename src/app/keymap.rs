@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 
 use super::action::Action;
-use super::hint::nearest;
 use super::key::{Key, KeySeq};
 use super::view::View;
-use crate::text::{Lang, Msg, tr};
+use crate::text::{Lang, Msg, nearest, tr};
 
 /// Where keys are pressed.
 #[derive(

@@ -8,11 +8,10 @@ use super::family::{Expr, Family, RewriteExpr, Rule};
 use super::settings::Model;
 use super::values::Values;
 use crate::model::params::ParamSpec;
-use crate::scenario::diagnostic::nearest;
 use crate::scenario::files::Weighty;
 use crate::scenario::rewrite::{Plan, Rewrite, shape};
 use crate::scenario::schema::{Made, WeightFile};
-use crate::text::{Msg, escape};
+use crate::text::{Msg, escape, nearest};
 
 /// A parameter and its tensors.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,8 +6,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use super::global::Global;
 use super::{check, compare, completions, export, generate, help, localise, man, new, open, play, steps, train};
-use crate::app::hint::nearest;
-use crate::text::{Lang, Msg, escape};
+use crate::text::{Lang, Msg, escape, nearest};
 
 /// Name of the program.
 pub const NAME: &str = "tui-transformer";

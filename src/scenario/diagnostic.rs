@@ -111,21 +111,6 @@ impl Diagnostic {
     }
 }
 
-/// The name nearest to `name` among `known`, if it is near enough to be a slip.
-pub fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
-    let lower = name.to_lowercase();
-    known
-        .into_iter()
-        .map(|k| (strsim::levenshtein(&lower, &k.to_lowercase()), k))
-        .filter(|(d, k)| {
-            let longer = k.chars().count().max(name.chars().count());
-            // Two words without a character in common are no slip of each other.
-            *d < longer && *d <= 1 + longer / 3
-        })
-        .min()
-        .map(|(_, k)| k)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -172,13 +157,5 @@ mod tests {
         let problem = Problem::new("weights", Msg::new("diagnostic.error")).near("\"w\"");
         let d = Diagnostic::located("a.ron", "(a: 1,\n names: {\"w\": 2})", problem);
         assert_eq!(d.place, Some((2, 10)));
-    }
-
-    #[test]
-    fn slips_are_recognised_and_other_names_are_not() {
-        assert_eq!(nearest("d_modle", ["d_model", "heads"]), Some("d_model"));
-        assert_eq!(nearest("Realu", ["Relu", "Gelu"]), Some("Relu"));
-        assert_eq!(nearest("banana", ["d_model", "heads"]), None);
-        assert_eq!(nearest("冰", ["我", "水"]), None);
     }
 }

@@ -3,10 +3,10 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use super::diagnostic::{Diagnostic, Problem, nearest};
+use super::diagnostic::{Diagnostic, Problem};
 use super::schema::Scenario;
 use super::{EMBEDDED, LESSONS, guard, place, syntax};
-use crate::text::{Msg, escape};
+use crate::text::{Msg, escape, nearest};
 
 /// A scenario and where it came from.
 #[derive(Clone, Debug)]

@@ -10,9 +10,8 @@ use std::sync::OnceLock;
 
 use serde_json::Value as Json;
 
-use super::diagnostic::nearest;
 pub use super::reference_page::markdown;
-use crate::text::{Lang, Msg, escape, tr};
+use crate::text::{Lang, Msg, escape, nearest, tr};
 
 /// One type of the format.
 #[derive(Clone, Debug, PartialEq)]

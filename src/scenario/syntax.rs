@@ -2,11 +2,11 @@
 
 use ron::error::Error;
 
-use super::diagnostic::{Diagnostic, Problem, nearest};
+use super::diagnostic::{Diagnostic, Problem};
 use super::place::{self, Segment};
 use super::schema::Scenario;
 use super::unique;
-use crate::text::{Msg, escape};
+use crate::text::{Msg, escape, nearest};
 
 /// Deepest nesting of brackets. A scenario has about ten levels; the rest is room.
 const MAX_LEVELS: usize = 64;

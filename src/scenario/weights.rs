@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::diagnostic::{Problem, nearest};
+use super::diagnostic::Problem;
 use super::files::{Weighty, in_chunks};
 use super::rewrite::{self, Plan, Rewrite};
 use super::schema::{Init, WeightFile, WeightValue, Weights};
 use crate::kernels::normals;
 use crate::model::params::{ParamRole, ParamSpec};
 use crate::tensor::{Buffer, Real, Shape, Tensor, Value};
-use crate::text::{Msg, escape};
+use crate::text::{Msg, escape, nearest};
 use crate::trace::Bindings;
 use globset::GlobBuilder;
 

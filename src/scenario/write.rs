@@ -3,12 +3,12 @@
 use ron::extensions::Extensions;
 use ron::ser::PrettyConfig;
 
-use super::diagnostic::{Diagnostic, Problem, nearest};
+use super::diagnostic::{Diagnostic, Problem};
 use super::place::{self, Written};
 use super::schema::Scenario;
 use super::{options, syntax};
 use crate::model::config::{ModelConfig, NormConfig, NormKind};
-use crate::text::{Msg, escape};
+use crate::text::{Msg, escape, nearest};
 
 /// Levels of brackets that get lines of their own; deeper ones are on one line.
 const OPEN_LEVELS: usize = 3;

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::{AnyBindings, Session};
 use crate::program::{Block, Name, NodeId, Op, Pick, Program, Role, Site};
-use crate::scenario::diagnostic::{Problem, nearest};
+use crate::scenario::diagnostic::Problem;
 use crate::scenario::edit::{Edit, Side};
 use crate::tensor::{Axis, DType, Real, Shape, Tensor, Value};
-use crate::text::{Msg, escape};
+use crate::text::{Msg, escape, nearest};
 use crate::trace::derive::Cell;
 use crate::trace::{self, Bindings, Pinned};
 

@@ -5,10 +5,10 @@ use crate::model::Sequences;
 use crate::model::config::ModelConfig;
 use crate::model::limits;
 use crate::model::masks::GivenMask;
-use crate::scenario::diagnostic::{Problem, nearest};
+use crate::scenario::diagnostic::Problem;
 use crate::scenario::schema::{Changes, Input, Labels, MaskInput, PadSide, PositionIds, Prefix, Scenario};
 use crate::scenario::tokenise::{Token, Vocab};
-use crate::text::{Msg, escape};
+use crate::text::{Msg, escape, nearest};
 
 #[path = "vectors.rs"]
 mod vectors;

@@ -9,9 +9,9 @@ use std::collections::{HashSet, VecDeque};
 
 use super::{Session, Steps};
 use crate::program::{Name, NodeId};
-use crate::scenario::diagnostic::nearest;
 use crate::tensor::Slice;
 use crate::tensor::slice::ResolvedSlice;
+use crate::text::nearest;
 use crate::trace::derive::Cell;
 use crate::walkthrough::{Step, View};
 

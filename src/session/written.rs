@@ -2,11 +2,11 @@
 
 use super::Session;
 use super::remarks::given;
-use crate::scenario::diagnostic::{Problem, nearest};
+use crate::scenario::diagnostic::Problem;
 use crate::scenario::schema::{self, ViewSpec};
 use crate::scenario::symbols::is_name;
 use crate::tensor::Slice;
-use crate::text::{Msg, escape};
+use crate::text::{Msg, escape, nearest};
 use crate::walkthrough::{Step, View};
 
 /// The scenario's own steps, else the plan of its first run.

@@ -4,10 +4,12 @@
 
 pub mod catalogue;
 pub mod escape;
+mod nearest;
 pub mod number;
 pub mod width;
 
 pub use catalogue::{Lang, Msg, tr, words};
 pub use escape::{escape, escape_lines};
+pub use nearest::nearest;
 pub use number::{NumberFormat, round_to};
 pub use width::{Align, Cells, width};

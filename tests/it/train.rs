@@ -234,7 +234,7 @@ fn gradients_agree_with_differences_wherever_a_scenario_trains() {
             continue;
         }
         // One of them in f32 too: the others would say nothing more, and take as long again.
-        let precisions: &[&str] = if name == "train_copy" { &["f32", "f64"] } else { &["f64"] };
+        let precisions: &[&str] = if *name == "train_copy" { &["f32", "f64"] } else { &["f64"] };
         for precision in precisions {
             let out = command(&["check", name, "--gradients", "--precision", precision, "--json"]).output().unwrap();
             let json: Json = serde_json::from_slice(&out.stdout).unwrap();

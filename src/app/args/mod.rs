@@ -5,10 +5,10 @@ mod runs;
 mod texts;
 
 use super::grammar::{self, Slip};
-use super::hint::{nearest, not_one_of};
+use super::hint::not_one_of;
 use super::settings::{self, ColorMode, GlyphSet, ScaleMode, Settings};
 use super::view::View;
-use crate::text::{Lang, Msg, NumberFormat, escape};
+use crate::text::{Lang, Msg, NumberFormat, escape, nearest};
 use crate::trace::RoundMode;
 
 pub use compare::CompareArgs;

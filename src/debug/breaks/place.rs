@@ -9,9 +9,8 @@ use regex::{Regex, RegexBuilder};
 use crate::debug::eval_context::EvalContext;
 use crate::debug::expr::{ExprError, Fault};
 use crate::program::{Name, Node};
-use crate::scenario::diagnostic::nearest;
 use crate::session::locate::Address;
-use crate::text::{Msg, escape};
+use crate::text::{Msg, escape, nearest};
 use crate::walkthrough::{Role, Step};
 
 /// A word of a breakpoint and where it is, in characters.

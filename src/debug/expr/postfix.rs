@@ -7,8 +7,7 @@ use super::error::{ExprError, Fault};
 use super::functions::{FUNCTIONS, Function, axis_named};
 use super::lexer::Token;
 use super::parser::{Parser, Result, binding};
-use crate::scenario::diagnostic::nearest;
-use crate::text::{Msg, escape};
+use crate::text::{Msg, escape, nearest};
 
 impl Parser {
     /// A name: a function, a word of the language, a place; with `.T` and methods behind it.

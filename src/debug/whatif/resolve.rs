@@ -4,12 +4,12 @@ use super::command::{Command, Slip};
 use super::tokens::{TokenPlace, id_of};
 use super::{Edit, WhatIf};
 use crate::program::{Block, Name, NodeId, Site, Stack};
+use crate::scenario;
 use crate::scenario::edit::{self, Side};
-use crate::scenario::{self, diagnostic::nearest};
 use crate::session::locate::{Address, Context, locate};
 use crate::session::{RunKind, Session, Steps};
 use crate::tensor::Axis;
-use crate::text::{Msg, escape};
+use crate::text::{Msg, escape, nearest};
 use crate::walkthrough::Step;
 
 /// Where one is: names are looked for from here.

@@ -1,11 +1,11 @@
 //! A token of a scenario's sentences or prefixes put in place of another.
 
 use crate::scenario::Scenario;
-use crate::scenario::diagnostic::{Problem, nearest};
+use crate::scenario::diagnostic::Problem;
 use crate::scenario::edit::Side;
 use crate::scenario::schema::{Changes, Decode, Input, Prefix, Run};
 use crate::scenario::tokenise::Vocab;
-use crate::text::{Msg, escape};
+use crate::text::{Msg, escape, nearest};
 
 /// Which token, as a run counts them: `<sos>`, where it is put before a sentence, is position 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
