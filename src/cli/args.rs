@@ -101,17 +101,3 @@ pub(super) fn misspelt(raw: &[impl AsRef<OsStr>], lang: Lang) -> Option<Msg> {
     let near = nearest(word, command.get_subcommands().map(clap::Command::get_name))?;
     Some(Msg::new("cli.usage.command_near").arg("name", escape(word)).arg("near", near))
 }
-
-/// The built command of the program, or of the subcommand called `name`.
-///
-/// # Errors
-/// Where there is no such subcommand.
-pub(super) fn find(name: Option<&str>, lang: Lang) -> Result<clap::Command, Msg> {
-    let root = command(lang);
-    match name {
-        None => Ok(root),
-        Some(name) => {
-            root.find_subcommand(name).cloned().ok_or_else(|| Msg::new("cli.unknown_command").arg("text", escape(name)))
-        }
-    }
-}

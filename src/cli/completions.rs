@@ -2,8 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::{Failure, args};
-use crate::text::Lang;
+use super::Failure;
 
 /// Arguments.
 #[derive(Clone, Debug, clap::Args)]
@@ -13,14 +12,15 @@ pub struct Args {
     pub shell: clap_complete::Shell,
 }
 
-/// Prints the script.
+/// Prints the script for `root`, the command of the program.
 ///
 /// # Errors
 /// Those of standard output.
-pub fn run(args: &Args, lang: Lang) -> Result<(), Failure> {
+pub fn run(args: &Args, mut root: clap::Command) -> Result<(), Failure> {
     // The generator panics where it cannot write: it writes to memory.
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut args::command(lang), args::NAME, &mut script);
+    let name = root.get_name().to_owned();
+    clap_complete::generate(args.shell, &mut root, name, &mut script);
     let mut out = io::stdout().lock();
     out.write_all(&script)?;
     out.flush()?;

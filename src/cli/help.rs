@@ -2,10 +2,10 @@
 
 use std::io::{self, Write};
 
-use super::{Failure, args};
+use super::Failure;
 use crate::report;
 use crate::scenario::reference;
-use crate::text::{Lang, Msg};
+use crate::text::{Lang, Msg, escape};
 
 /// The topic that is no command.
 const SCENARIO: &str = "scenario";
@@ -27,11 +27,11 @@ pub struct Args {
     pub markdown: bool,
 }
 
-/// Prints the help.
+/// Prints the help; `root` is the command of the program.
 ///
 /// # Errors
 /// An unknown command or field; those of standard output.
-pub fn run(args: &Args, lang: Lang) -> Result<(), Failure> {
+pub fn run(args: &Args, root: clap::Command, lang: Lang) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     if args.command.as_deref() == Some(SCENARIO) {
         if args.json_schema {
@@ -45,9 +45,22 @@ pub fn run(args: &Args, lang: Lang) -> Result<(), Failure> {
         if args.field.is_some() || args.json_schema || args.markdown {
             return Err(Msg::new("reference.only_scenario").into());
         }
-        let help = args::find(args.command.as_deref(), lang)?.render_help();
+        let help = find(root, args.command.as_deref())?.render_help();
         write!(out, "{help}")?;
     }
     out.flush()?;
     Ok(())
+}
+
+/// The command of the program, or of its subcommand called `name`.
+///
+/// # Errors
+/// Where there is no such subcommand.
+pub(super) fn find(root: clap::Command, name: Option<&str>) -> Result<clap::Command, Msg> {
+    match name {
+        None => Ok(root),
+        Some(name) => {
+            root.find_subcommand(name).cloned().ok_or_else(|| Msg::new("cli.unknown_command").arg("text", escape(name)))
+        }
+    }
 }

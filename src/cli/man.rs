@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use super::{Failure, args};
-use crate::text::Lang;
+use super::Failure;
+use super::help::find;
 
 /// Arguments.
 #[derive(Clone, Debug, clap::Args)]
@@ -13,12 +13,12 @@ pub struct Args {
     pub command: Option<String>,
 }
 
-/// Prints the page, in roff.
+/// Prints the page, in roff; `root` is the command of the program.
 ///
 /// # Errors
 /// An unknown command; those of standard output.
-pub fn run(args: &Args, lang: Lang) -> Result<(), Failure> {
-    let page = args::find(args.command.as_deref(), lang)?;
+pub fn run(args: &Args, root: clap::Command) -> Result<(), Failure> {
+    let page = find(root, args.command.as_deref())?;
     let mut out = io::stdout().lock();
     clap_mangen::Man::new(page).render(&mut out)?;
     out.flush()?;

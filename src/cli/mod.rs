@@ -138,9 +138,9 @@ fn run(cli: &Cli, lang: Lang) -> Result<(), Failure> {
         Some(Command::Counts(args)) => counts::run(args, &cli.global, lang),
         Some(Command::New(args)) => new::run(args, lang),
         Some(Command::Worksheet(args)) => worksheet::run(args, &cli.global, lang),
-        Some(Command::Completions(args)) => completions::run(args, lang),
-        Some(Command::Man(args)) => man::run(args, lang),
-        Some(Command::Help(args)) => help::run(args, lang),
+        Some(Command::Completions(args)) => completions::run(args, args::command(lang)),
+        Some(Command::Man(args)) => man::run(args, args::command(lang)),
+        Some(Command::Help(args)) => help::run(args, args::command(lang), lang),
         None => open::run(&cli.open, &cli.global, lang),
     }
 }

@@ -86,7 +86,7 @@ fn help_is_in_the_readers_language() {
         }
         assert!(help.contains(tr(lang, "cli.heading.commands")), "{help}");
     }
-    let zh = args::find(Some("completions"), Lang::Zh).unwrap().render_help();
+    let zh = help::find(args::command(Lang::Zh), Some("completions")).unwrap().render_help();
     let zh = zh.to_string();
     assert!(zh.contains("用法： tui-transformer completions [选项] <SHELL>"), "{zh}");
     assert!(!zh.contains("Options") && !zh.contains("possible values"), "{zh}");
@@ -189,11 +189,11 @@ fn completions_and_manual_pages_generate() {
         }
         for name in [None, Some("man"), Some("completions")] {
             let mut page = Vec::new();
-            let command = args::find(name, lang).unwrap();
+            let command = help::find(args::command(lang), name).unwrap();
             clap_mangen::Man::new(command).render(&mut page).unwrap();
             let page = String::from_utf8(page).unwrap();
             assert!(page.contains(".TH ") && page.contains("\\-\\-lang"), "{name:?}");
         }
     }
-    assert!(args::find(Some("missing"), Lang::En).is_err());
+    assert!(help::find(args::command(Lang::En), Some("missing")).is_err());
 }

@@ -19,7 +19,7 @@ const BART: &str = "(d_model: 8, heads: 2, d_ff: 16, attention: (qkv_bias: true,
     encoder: (layers: [(repeat: 2)]), decoder: (layers: [(repeat: 2)]))";
 
 fn program(config: &str) -> Arc<Program> {
-    let config: ModelConfig = options().from_str(config).expect("a configuration");
+    let config: ModelConfig = super::super::table::options().from_str(config).expect("a configuration");
     let ids = Sequences::one(vec![1, 2, 3]);
     let (program, _) = forward(&Forward {
         loss: &crate::model::loss::Loss::MeanCrossEntropy,

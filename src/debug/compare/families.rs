@@ -4,8 +4,8 @@
 
 use std::collections::BTreeSet;
 
-use super::alias::{Entry, Table};
 use super::fit::Reading;
+use super::table::{Entry, Table};
 use crate::checkpoint::family::{self, Family, RecordedName, Rule};
 
 /// What the end of a parameter's path says of the module that it is of: the end of the path of what the module gives out, and

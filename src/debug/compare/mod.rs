@@ -22,6 +22,7 @@ pub mod recordings;
 mod reference;
 mod report;
 mod rounding;
+mod table;
 mod theirs;
 mod walk;
 pub mod words;
