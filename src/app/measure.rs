@@ -37,7 +37,7 @@ pub enum Kind {
     Positive,
 }
 
-/// Cells up to which a tensor is read at once: a fraction of a millisecond.
+/// Cells up to which a tensor is read at once, and all that a frame reads so: a fraction of a millisecond.
 pub const AT_ONCE: usize = 1 << 15;
 /// Parts of a range that cells are counted in.
 pub const BINS: usize = 16;
@@ -88,9 +88,27 @@ pub struct Measures {
     similar: Slots<Key, Similar>,
     medians: Slots<usize, Medians>,
     waiting: Cell<bool>,
+    /// Cells that were read at once for this frame.
+    read: Cell<usize>,
 }
 
 impl Measures {
+    /// A frame is drawn: what it reads at once is counted from here.
+    pub fn begin_frame(&self) {
+        self.read.set(0);
+    }
+
+    /// Whether a frame may still read `cells` at once. Many tensors that are small alone (the heads of a layer) are as
+    /// much to read as a large one.
+    fn affords(&self, cells: usize) -> bool {
+        let read = self.read.get().saturating_add(cells);
+        let affords = read <= AT_ONCE;
+        if affords {
+            self.read.set(read);
+        }
+        affords
+    }
+
     fn is_of(&self, session: &Arc<Session>) -> bool {
         std::ptr::eq(self.of.borrow().as_ptr(), Arc::as_ptr(session))
     }
@@ -258,7 +276,7 @@ impl Measures {
             Entry::Occupied(slot) => slot.into_mut(),
             Entry::Vacant(place) => {
                 let owned = of.owned();
-                place.insert(Slot::new(of.live && cells > AT_ONCE, move || make(&owned))?)
+                place.insert(Slot::new(of.live && !self.affords(cells), move || make(&owned))?)
             }
         };
         let seen = slot.look();

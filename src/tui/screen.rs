@@ -34,6 +34,7 @@ const PANE: u16 = 160;
 
 /// Draws everything but the overlays.
 pub fn draw(app: &App, area: Rect, buf: &mut Buffer, look: &Look) -> Shown {
+    app.nav.numbers.measures.begin_frame();
     let area = area.intersection(buf.area);
     let mut shown = Shown::default();
     if area.width < SMALLEST.0 || area.height < SMALLEST.1 {

@@ -122,6 +122,39 @@ fn what_was_measured_is_kept_next_to_a_recording() {
     assert_eq!((young(&folder), entries(&folder).len()), (2, 2), "in the place of the first");
 }
 
+#[test]
+fn a_frame_reads_no_more_at_once_of_many_small_planes_than_of_a_large_one() {
+    let dir = TempDir::new().expect("a folder");
+    let session = recording(&file(&dir, 77.0));
+    let node = first_node();
+    // Twelve planes, as the heads of a layer: each is small enough to be read at once, all of them are not.
+    let planes = (0..12).map(|i| Window { start: i * SIDE * 15, rows: 100, ..WINDOW });
+    let planes: Vec<Part> = planes.map(Part::Plane).collect();
+    let measures = Measures::default();
+    let origin = |live| Origin { session: &session, run: 0, node, round: None, live };
+    let frame = || -> Vec<Option<Tally>> {
+        measures.begin_frame();
+        planes.iter().map(|part| measures.tally(origin(true), *part)).collect()
+    };
+    let first = frame();
+    assert!(first[0].is_some(), "the first plane is read for the frame that shows it");
+    assert!(first.iter().any(Option::is_none), "the frame does not wait for all planes");
+    assert!(measures.is_waiting(), "and is drawn again");
+    let until = Instant::now() + Duration::from_mins(1);
+    let last = loop {
+        let seen = frame();
+        if seen.iter().all(Option::is_some) {
+            break seen;
+        }
+        assert!(Instant::now() < until, "all are read at some time");
+        std::thread::sleep(Duration::from_millis(2));
+    };
+    // Where nobody watches, all are there at once, and are the same.
+    let alone = Measures::default();
+    let at_once: Vec<Option<Tally>> = planes.iter().map(|part| alone.tally(origin(false), *part)).collect();
+    assert_eq!(at_once, last);
+}
+
 #[rstest]
 #[case::cut("cut")]
 #[case::a_byte("byte")]
