@@ -1,5 +1,6 @@
 //! What the application wants done outside of itself. Updating never does I/O: it returns these.
 
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -105,12 +106,34 @@ impl Recorded {
         let rounded = self.rounding.map(|r| self.session.rounded(self.run, r)).transpose().map_err(|e| cannot(&e))?;
         let trace = rounded.as_deref().unwrap_or(exact);
         let nodes: Vec<_> = trace.program().nodes().filter(|(id, _)| trace.reached(*id)).map(|(id, _)| id).collect();
-        let mut bytes = Vec::new();
-        recording::write(kind, trace, &nodes, &mut bytes)
-            .map_err(|e| Msg::new("tui.said.not_exported").arg("why", e))?;
-        file::write_file(path, overwrite, |out| out.write_all(&bytes)).map_err(|e| e.msg)?;
+        let mut bytes = 0;
+        let body = |out: &mut dyn Write| {
+            let mut counted = Counted { out, bytes: 0 };
+            recording::write(kind, trace, &nodes, &mut counted)?;
+            bytes = counted.bytes;
+            Ok(())
+        };
+        file::write_file(path, overwrite, body).map_err(|e| e.msg)?;
         let shown = escape(&path.to_string_lossy()).into_owned();
-        Ok(Msg::new("tui.said.written").arg("path", shown).arg("bytes", bytes.len()))
+        Ok(Msg::new("tui.said.written").arg("path", shown).arg("bytes", bytes))
+    }
+}
+
+/// Counts what is written.
+struct Counted<'a> {
+    out: &'a mut dyn Write,
+    bytes: u64,
+}
+
+impl Write for Counted<'_> {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(data)?;
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::{self, Cursor, Write};
+use std::io::{self, Write};
 
 use ndarray_npy::{WritableElement, WriteNpyExt};
 use safetensors::Dtype;
@@ -31,6 +31,9 @@ impl Kind {
     }
 }
 
+/// More than the header of an array takes.
+const HEADER: usize = 1 << 16;
+
 /// Writes the values of `nodes`, each under its path.
 ///
 /// # Errors
@@ -44,16 +47,22 @@ pub fn write(kind: Kind, trace: &AnyTrace, nodes: &[NodeId], out: &mut dyn Write
             safetensors(trace, nodes, &metadata, out)
         }
         Kind::Npz => {
-            let mut archive = zip::ZipWriter::new(Cursor::new(Vec::new()));
-            let options = zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
+            // One value after the other: sizes and checksums follow the numbers, nothing is gone back to.
+            let mut archive = zip::ZipWriter::new_stream(out);
             for id in nodes {
-                archive.start_file(format!("{}.npy", trace.program().node(*id).path), options)?;
+                let node = trace.program().node(*id);
+                let bytes = node.shape.len() * stored(trace, *id).bitsize() / 8;
+                let options = zip::write::SimpleFileOptions::default()
+                    .compression_method(zip::CompressionMethod::Stored)
+                    .large_file(bytes.saturating_add(HEADER) > u32::MAX as usize);
+                archive.start_file(format!("{}.npy", node.path), options)?;
                 match trace {
                     AnyTrace::F32(t) => array(t, *id, &mut archive)?,
                     AnyTrace::F64(t) => array(t, *id, &mut archive)?,
                 }
             }
-            out.write_all(archive.finish()?.get_ref())
+            archive.finish()?;
+            Ok(())
         }
     }
 }

@@ -4,9 +4,14 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use rstest::rstest;
 use safetensors::SafeTensors;
 use serde_json::Value as Json;
 use tempfile::TempDir;
+use tui_transformer::export::recording::{self, Kind};
+use tui_transformer::scenario::syntax;
+use tui_transformer::session;
+use tui_transformer::source::recording::Recording;
 
 const BERT: &str = "tests/data/recorded/bert.recorded.safetensors";
 const MODEL: &str = "tests/data/recorded/bert.ron";
@@ -176,6 +181,58 @@ fn the_debugger_records() {
     assert!(Path::new(&folder).join("manifest.json").exists());
     let rounded = text(&run(&["play", "gpt_block", "-e", "round bf16", "-e", &format!("record {}", path("r.npz"))]));
     assert!(rounded.contains("bytes"), "{rounded}");
+}
+
+/// The sizes of what is written at a time.
+#[derive(Default)]
+struct Sizes {
+    bytes: Vec<u8>,
+    largest: usize,
+}
+
+impl std::io::Write for Sizes {
+    fn write(&mut self, data: &[u8]) -> std::io::Result<usize> {
+        self.largest = self.largest.max(data.len());
+        self.bytes.extend_from_slice(data);
+        Ok(data.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A file of a run is written value by value, whatever its kind, and holds the same bits.
+#[rstest]
+#[case(Kind::Npz, "r.npz")]
+#[case(Kind::Safetensors, "r.safetensors")]
+fn a_run_is_written_value_by_value(#[case] kind: Kind, #[case] name: &str) {
+    let text = r#"(name: "wide", precision: f32, vocabulary: Size(11), model: (d_model: 64, heads: 2, d_ff: 512,
+        encoder: (layers: [(), ()])), weights: (seed: 7, init: [(with: Normal(std: 0.3))]),
+        source: (ids: [[3, 7, 2, 9, 4, 1, 1, 2, 3, 5]]), runs: [Encode()])"#;
+    let scenario = syntax::read("wide.ron", text).expect("a scenario");
+    let session = session::open(scenario, None, session::Options::default()).expect("opens");
+    let trace = session.trace(0).expect("a trace");
+    let nodes: Vec<_> = trace.program().nodes().map(|(id, _)| id).collect();
+    let mut out = Sizes::default();
+    recording::write(kind, trace, &nodes, &mut out).expect("written");
+    let most = trace.program().nodes().map(|(_, n)| n.shape.len() * size_of::<f32>()).max().expect("nodes");
+    let header = trace.program().nodes().map(|(_, n)| 2 * n.path.len() + 150).sum::<usize>();
+    assert!(out.largest <= most.max(header), "{} bytes at a time", out.largest);
+    assert!(out.bytes.len() > 2 * most.max(header), "all of it would be more");
+    let dir = TempDir::new().expect("a folder");
+    let path = dir.path().join(name);
+    fs::write(&path, &out.bytes).expect("written");
+    let read = Recording::open(&path).expect("opens");
+    assert!(read.unreadable.is_empty(), "{:?}", read.unreadable);
+    assert_eq!(read.tensors.len(), nodes.len());
+    for id in nodes {
+        let path = &trace.program().node(id).path;
+        let tensor = read.tensors.iter().find(|t| t.name == **path).unwrap_or_else(|| panic!("{path}"));
+        let (theirs, ours) = (tensor.read::<f32>().expect("readable"), trace.value(id));
+        let same = (0..ours.shape().len()).all(|i| theirs.get(i).to_bits() == ours.get(i).to_bits());
+        assert!(same, "{path}");
+    }
 }
 
 /// The first NaN and the first infinity of a recording are found by value.
