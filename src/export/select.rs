@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::text::{Msg, escape};
+use crate::walkthrough::step_number;
 
 /// A choice of steps.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,8 +33,8 @@ impl Selection {
             return Ok(Self::All);
         }
         let Some((from, to)) = trimmed.split_once("..") else {
-            let parts: Result<Vec<u32>, Msg> = trimmed.split('.').map(number).collect();
-            return parts.map(Self::One);
+            let path = step_number(trimmed).ok_or_else(bad)?;
+            return if path.contains(&0) { Err(Msg::new("export.selection.zero")) } else { Ok(Self::One(path)) };
         };
         let open = |t: &str, otherwise| {
             if t.trim().is_empty() { Ok(otherwise) } else { number(t) }

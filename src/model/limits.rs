@@ -1,4 +1,5 @@
-//! How much a run records, estimated before anything is built: slips such as a million tokens are refused early.
+//! How much a run records, counted in the program of one token: slips such as a million tokens are refused before the
+//! run's own program is built.
 
 use super::config::{Algorithm, ModelConfig, Positions};
 use super::params::{Outline, Resolved, ResolvedLayer, VocabSizes, resolve};

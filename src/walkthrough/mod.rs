@@ -211,6 +211,11 @@ pub struct Step {
     pub views: Vec<View>,
 }
 
+/// The number of a step as it is written: `40`, or `40.1` for a sub-step. `None` where it is none.
+pub fn step_number(text: &str) -> Option<Vec<u32>> {
+    text.split('.').map(|part| part.trim().parse().ok()).collect()
+}
+
 impl Step {
     /// `40.1`.
     pub fn label(&self) -> String {

@@ -11,7 +11,7 @@ use crate::debug::expr::{ExprError, Fault};
 use crate::program::{Name, Node};
 use crate::session::locate::Address;
 use crate::text::{Msg, escape, nearest};
-use crate::walkthrough::{Role, Step};
+use crate::walkthrough::{Role, Step, step_number};
 
 /// A word of a breakpoint and where it is, in characters.
 pub(super) struct Word {
@@ -201,8 +201,7 @@ fn named(word: &Word, name: &str, here: &EvalContext<'_>) -> Result<Term, ExprEr
 
 fn steps(word: &Word, here: &EvalContext<'_>) -> Result<Term, ExprError> {
     let text = word.text.as_str();
-    let numbers: Result<Vec<u32>, _> = text.split('.').map(str::parse).collect();
-    if let Ok([step, inner @ ..]) = numbers.as_deref()
+    if let Some([step, inner @ ..]) = step_number(text).as_deref()
         && !inner.is_empty()
     {
         let msg = || wrong(word, Msg::new("break.no_sub_step").arg("text", escape(text)));

@@ -20,6 +20,7 @@ use super::reference::RecordedModel;
 use super::table::Rule;
 pub use super::table::Table;
 use crate::program::{Name, NodeId, Program, ScopeKind, Site};
+use crate::source::recording::ModuleName;
 
 /// The tables that come with the program and are of no family. Our own paths go first; those of the families go before
 /// the last.
@@ -212,12 +213,9 @@ impl<'a> Resolver<'a> {
     /// The name as a table may have it, and what our paths of that call begin with. The end `#2` is the third call of a
     /// model, which is `gen.2` here.
     fn calls<'n>(&self, name: &'n str) -> Vec<(&'n str, String)> {
-        let (bare, call) = match name.rsplit_once('#') {
-            Some((bare, n)) if n.parse::<usize>().is_ok() => (bare, n),
-            _ => (name, "0"),
-        };
-        let within = self.generates.then(|| (bare, format!("gen.{call}.")));
-        let outside = (bare == name).then(|| (name, String::new()));
+        let ModuleName { bare, call } = ModuleName::of(name);
+        let within = self.generates.then(|| (bare, format!("gen.{}.", call.unwrap_or("0"))));
+        let outside = call.is_none().then(|| (name, String::new()));
         within.into_iter().chain(outside).collect()
     }
 

@@ -13,6 +13,7 @@ use super::layout::Layout;
 use crate::program::{Block, Name, NodeId, Op, Pick, Program, Role, ScopeKind, Site};
 use crate::scenario::rewrite::Rewrite;
 use crate::scenario::schema::{Scenario, WeightFile};
+use crate::source::recording::ModuleName;
 use crate::tensor::Axis;
 
 /// What the table is called in a report.
@@ -107,7 +108,8 @@ impl Modules {
     }
 
     fn of_parameter(&mut self, program: &Program, id: NodeId, from: &str, with: &[Rewrite]) {
-        let Some((module, "weight")) = from.rsplit_once('.') else { return };
+        let from = ModuleName::of(from);
+        let Some(module) = from.parent().filter(|_| from.last() == "weight") else { return };
         let users = readers(program, id);
         let [user] = users[..] else {
             // A table that is read back as the head too: what looks up is the module.
@@ -165,7 +167,7 @@ impl Modules {
     fn around(&mut self, program: &Program, node: NodeId, module: &str) {
         let name = &program.node(node).name;
         let Site::Layer(stack, layer, block) = name.site else { return };
-        let Some((parent, _)) = module.rsplit_once('.') else { return };
+        let Some(parent) = ModuleName::of(module).parent() else { return };
         let at = |site: Site, role: Role| {
             program.named(&Name { site, within: None, role, inner: name.inner.clone(), ..name.clone() })
         };
@@ -185,8 +187,8 @@ impl Modules {
                         self.add_read(name, id, None, Reading::Leading);
                     }
                 }
-                let outer = parent.rsplit_once('.').map(|p| p.0);
-                let is_layer = |m: &&str| m.rsplit('.').next().is_some_and(|n| n.parse() == Ok(layer));
+                let outer = ModuleName::of(parent).parent();
+                let is_layer = |m: &&str| ModuleName::of(m).last().parse() == Ok(layer);
                 if let (Some(outer), Block::SelfAttention) = (outer.filter(is_layer), block) {
                     let scope = program.scopes().find(|(_, s)| {
                         s.kind == ScopeKind::Layer && s.name.site == Site::Layer(stack, layer, Block::Layer)
@@ -220,7 +222,7 @@ fn nearest<'a>(named: &'a BTreeMap<String, Vec<Output>>, name: &str) -> &'a [Out
     if let Some(found) = named.get(name) {
         return found;
     }
-    let inside = |long: &str, short: &str| long.strip_suffix(short).is_some_and(|head| head.ends_with('.'));
+    let inside = |long: &str, short: &str| ModuleName::of(long).is_inner(short);
     let mut near = named.iter().filter(|(known, _)| inside(known, name) || inside(name, known));
     match (near.next(), near.next()) {
         (Some((_, found)), None) => found,

@@ -1,6 +1,6 @@
 //! What the axes of recorded tensors are: found from the ids that the model read, and from names of attention.
 
-use super::{Recorded, Recording};
+use super::{ModuleName, Recorded, Recording};
 use crate::tensor::{Axis, DType, Shape, Value};
 
 /// The ids that a recorded model read, `[batch][token]`.
@@ -66,8 +66,8 @@ fn lengths(recording: &Recording) -> Lengths {
 
 /// Whether a name is one that frameworks give to attention weights, or to what they are made of.
 fn is_attention(name: &str) -> bool {
-    let bare = name.split('#').next().unwrap_or(name).to_lowercase();
-    let last = bare.rsplit('.').next().unwrap_or(&bare);
+    let bare = ModuleName::of(name).bare.to_lowercase();
+    let last = ModuleName::of(&bare).last();
     let numbered = last.trim_end_matches(|c: char| c.is_ascii_digit() || c == '_');
     matches!(numbered, "attentions" | "cross_attentions" | "encoder_attentions" | "decoder_attentions")
         || bare.contains("att")
@@ -93,7 +93,7 @@ fn is_attention(name: &str) -> bool {
 fn named(tensor: &Recorded, lengths: &Lengths) -> Shape {
     use Axis::{Batch, DK, DModel, Head, In, Key, Out, Query, Token, Vocab};
     let shape = tensor.shape;
-    let last = tensor.name.split('#').next().unwrap_or("").rsplit('.').next().unwrap_or("");
+    let last = ModuleName::of(&tensor.name).last();
     let batch = |n: usize| lengths.batch.is_none_or(|b| b == n);
     let token = |n: usize| lengths.is_token(n);
     let attention = is_attention(&tensor.name);

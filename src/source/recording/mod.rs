@@ -4,6 +4,7 @@
 //! is opened, the rest is listed with the reason ([`Recording::unreadable`]).
 
 mod axes;
+mod module;
 mod npz;
 mod order;
 mod safetensors;
@@ -24,6 +25,7 @@ use crate::text::{Msg, escape};
 use crate::trace::{Home, ValueSource};
 
 pub use axes::{InputIds, name_axes};
+pub use module::ModuleName;
 pub use order::{modules, natural, phase};
 
 pub use ::safetensors::Dtype;

@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashMap};
 
 use super::Recording;
+use super::module::ModuleName;
 
 /// Sorts tensors: as the metadata's `order` (a JSON list of names) says, the rest after it by name.
 pub(super) fn sort(recording: &mut Recording) {
@@ -61,13 +62,13 @@ pub(super) fn is_input(name: &str, inputs: &[String]) -> bool {
         "inputs_embeds",
         "labels",
     ];
-    let bare = name.split('#').next().unwrap_or(name);
-    inputs.iter().any(|i| i == name) || INPUTS.contains(&bare)
+    inputs.iter().any(|i| i == name) || INPUTS.contains(&ModuleName::of(name).bare)
 }
 
 /// First words of names that have several.
 pub fn modules<'n>(names: impl Iterator<Item = &'n str>) -> BTreeSet<&'n str> {
-    names.filter_map(|name| name.split_once('.')).map(|(first, _)| first).collect()
+    let inside = |name| ModuleName::of(name).parent().is_some();
+    names.filter(|name| inside(name)).filter_map(|name| ModuleName::of(name).words().next()).collect()
 }
 
 /// The part of the model that a tensor belongs to: its name up to the first number (`encoder.layer.0`), else its first
@@ -76,8 +77,8 @@ pub fn phase(name: &str, inputs: &[String], modules: &BTreeSet<&str>) -> String 
     if is_input(name, inputs) {
         return "input".to_owned();
     }
-    let (bare, call) = name.split_once('#').map_or((name, None), |(bare, call)| (bare, Some(call)));
-    let parts: Vec<&str> = bare.split('.').collect();
+    let name = ModuleName::of(name);
+    let (bare, parts) = (name.bare, name.words().collect::<Vec<&str>>());
     let number = |part: &&str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
     let module = match parts.iter().position(number) {
         Some(at) => parts[..=at].join("."),
@@ -88,7 +89,7 @@ pub fn phase(name: &str, inputs: &[String], modules: &BTreeSet<&str>) -> String 
             if stem.is_empty() { "output".to_owned() } else { stem.to_owned() }
         }
     };
-    match call {
+    match name.call {
         Some(call) => format!("{module} #{call}"),
         None => module,
     }
