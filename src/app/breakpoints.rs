@@ -6,7 +6,7 @@ use super::action::Action;
 use super::answer::{Answer, Row};
 use super::args::{Expression, Text};
 use super::messages::Level;
-use super::navigator::Navigator;
+use super::navigator::{Navigator, Trail};
 use crate::debug::breaks::{Breaks, Watch, value};
 use crate::debug::eval_context::EvalContext;
 use crate::debug::expr::Array;
@@ -63,15 +63,6 @@ pub fn watch_rows(nav: &Navigator, breaks: &Breaks, number: NumberFormat) -> Vec
         Row { action, ..row }
     };
     breaks.watches().iter().map(row).collect()
-}
-
-/// The number of a watch along the steps that are listed.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Trail {
-    /// Steps, by position, ascending: all of them, or up to 256 at equal distances.
-    pub steps: Vec<usize>,
-    /// Its number at each of them; `None` where it is not computed yet, cannot be, or is no single number.
-    pub values: Vec<Option<f64>>,
 }
 
 /// Most steps of a trail.

@@ -160,3 +160,28 @@ impl From<&String> for Local {
         Local::Text(text.as_str().into())
     }
 }
+
+impl Name {
+    /// The name that `local` has in the scope of this name.
+    #[must_use]
+    pub fn with(&self, local: &Local) -> Self {
+        match local {
+            Local::Absolute(name) => name.clone(),
+            Local::Call(call, site, role) => {
+                Self { pass: self.pass.clone(), call: Some(*call), site: *site, role: role.clone(), ..Self::default() }
+            }
+            Local::Text(text) => self.joined(text),
+            Local::Parts { site, within, roles } => {
+                let mut name = self.clone();
+                if let Some(site) = site {
+                    name = Self { pass: name.pass, call: name.call, site: *site, ..Self::default() };
+                }
+                name.within = within.or(name.within);
+                for role in roles {
+                    name.push(role.clone());
+                }
+                name
+            }
+        }
+    }
+}

@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-pub use super::local::Local;
 use super::role::number;
 pub use super::role::{Role, Step};
 pub use super::stack::{Side, Stack};
@@ -124,37 +123,17 @@ impl Name {
         Self { site, ..Self::default() }
     }
 
-    /// The name that `local` has in the scope of this name.
-    #[must_use]
-    pub fn with(&self, local: &Local) -> Self {
-        match local {
-            Local::Absolute(name) => name.clone(),
-            Local::Call(call, site, role) => {
-                Self { pass: self.pass.clone(), call: Some(*call), site: *site, role: role.clone(), ..Self::default() }
-            }
-            Local::Text(text) => {
-                let outer = self.to_string();
-                match (outer.is_empty(), text.is_empty()) {
-                    (true, _) => Self::parse(text),
-                    (_, true) => self.clone(),
-                    _ => Self::parse(&format!("{outer}.{text}")),
-                }
-            }
-            Local::Parts { site, within, roles } => {
-                let mut name = self.clone();
-                if let Some(site) = site {
-                    name = Self { pass: name.pass, call: name.call, site: *site, ..Self::default() };
-                }
-                name.within = within.or(name.within);
-                for role in roles {
-                    name.push(role.clone());
-                }
-                name
-            }
+    /// The name whose path is that of this one with `text` behind it.
+    pub(super) fn joined(&self, text: &str) -> Self {
+        let outer = self.to_string();
+        match (outer.is_empty(), text.is_empty()) {
+            (true, _) => Self::parse(text),
+            (_, true) => self.clone(),
+            _ => Self::parse(&format!("{outer}.{text}")),
         }
     }
 
-    fn push(&mut self, role: Role) {
+    pub(super) fn push(&mut self, role: Role) {
         match (&self.role, &role) {
             (_, Role::Whole) => {}
             (Role::Whole, _) => self.role = role,

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use super::entry::{Entry, NumberType};
 use super::ggml::GgmlType;
 use super::mapped::Mapped;
-use super::tensor_file::{Entry, NumberType};
 use crate::tensor::MAX_RANK;
 use crate::text::{Msg, escape};
 

@@ -3,6 +3,7 @@
 //!
 //! Knows file formats and nothing of models: names are the files' own.
 
+mod entry;
 pub mod ggml;
 pub mod gguf;
 mod gguf_vocab;
@@ -13,7 +14,8 @@ pub mod tensor_file;
 pub mod tokenizer;
 pub mod trace;
 
+pub use entry::{Entry, NumberType};
 pub use gguf::Gguf;
 pub use mapped::Mapped;
-pub use tensor_file::{Entry, NumberType, TensorFile};
+pub use tensor_file::TensorFile;
 pub use tokenizer::{Encoding, Tokenizer};

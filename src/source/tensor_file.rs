@@ -2,48 +2,16 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::ops::Range;
 use std::path::Path;
 
 use half::{bf16, f16};
 use safetensors::{Dtype, SafeTensors};
 
-use super::ggml::GgmlType;
+pub use super::entry::{Entry, NumberType};
 use super::gguf::{self, Gguf};
 use super::mapped::Mapped;
 use crate::tensor::{MAX_RANK, Real, Shape, Tensor};
 use crate::text::{Msg, escape};
-
-/// How the numbers of a tensor are stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NumberType {
-    /// A type of safetensors files.
-    Plain(Dtype),
-    /// A type of GGUF files.
-    Ggml(GgmlType),
-}
-
-impl fmt::Display for NumberType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Plain(t) => write!(f, "{t:?}"),
-            Self::Ggml(t) => write!(f, "{t}"),
-        }
-    }
-}
-
-/// A tensor of a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// Its name in the file.
-    pub name: String,
-    /// Its shape, outermost axis first.
-    pub shape: Vec<usize>,
-    /// How its numbers are stored.
-    pub number_type: NumberType,
-    /// Its bytes in the file.
-    pub range: Range<usize>,
-}
 
 /// A file of tensors.
 #[derive(Clone, Debug)]

@@ -30,6 +30,7 @@ pub use chain::{Chain, chain};
 pub use choice::Part;
 pub use drill_down::MAX_TERMS;
 pub use numbers::{MAX_SCANNED, Numbers, TraceRef, rounded_words};
+pub use scope::Trail;
 pub use table::{Plane, TableModel, is_masked, names};
 pub use tree::TreeRow;
 

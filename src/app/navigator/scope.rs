@@ -6,7 +6,6 @@ use std::sync::Arc;
 use super::Navigator;
 use crate::app::action::Action;
 use crate::app::args::Place;
-use crate::app::breakpoints::Trail;
 use crate::debug::breaks::Position;
 use crate::debug::eval_context::{EvalContext, Values};
 use crate::debug::expr::{Expr, ExprError, Fault};
@@ -17,6 +16,15 @@ use crate::session::locate::Address;
 use crate::text::Msg;
 use crate::trace::derive::Cell;
 use crate::trace::{AnyValue, Rounding};
+
+/// The number of a watch along the steps that are listed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Trail {
+    /// Steps, by position, ascending: all of them, or up to 256 at equal distances.
+    pub steps: Vec<usize>,
+    /// Its number at each of them; `None` where it is not computed yet, cannot be, or is no single number.
+    pub values: Vec<Option<f64>>,
+}
 
 /// What watches are along the steps: by expression, list of steps and rounding.
 pub(super) type Trails = HashMap<(String, Option<usize>, Option<Rounding>), Arc<Trail>>;
